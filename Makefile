@@ -1,0 +1,44 @@
+# Each of these sets everything up on a machine that has only Python 3.11 (or newer) and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: help demo test check format bench clean
+
+help:
+	@echo "make demo    set up and run the main job"
+	@echo "make test    set up and run every test"
+	@echo "make check   set up and check format, lint and types"
+	@echo "make bench   set up and run every benchmark, quickly"
+	@echo "make format  set up and reformat the code"
+	@echo "make clean   remove the environment and caches"
+
+# Made anew only when the dependencies change. The stamp comes last, so a broken install is tried again.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "dpal needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/dpal epsilon --phase 0.5,,60 --phase 0.25,,120 --phase 0.2,,150 --phase 0.2,,150 --phase 0.1667,,180 --target-epsilon 8 --delta 1e-5
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(READY)
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/basedpyright
+
+format: $(READY)
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+bench: $(READY)
+	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --quick; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

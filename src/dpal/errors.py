@@ -1,0 +1,22 @@
+"""The exceptions dpal raises on purpose. Each message says what, how much, and what to do."""
+
+
+class DpalError(Exception):
+    """Base of every error that dpal raises on purpose."""
+
+
+class InvalidArgument(DpalError, ValueError):
+    """An argument has a value that is not allowed; the message names both."""
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        super().__init__(f"{name} is {value!r}, but must be {allowed}.")
+        self.name = name
+        self.value = value
+
+
+class NumericalFailure(DpalError, ArithmeticError):
+    """A privacy quantity came out as NaN or below zero: no number is better than a wrong one."""
+
+
+class NoSolution(DpalError):
+    """A search has no answer that keeps the promised privacy."""

@@ -1,0 +1,66 @@
+"""Checks of arguments: each returns the value in its plain Python type, or says what is allowed."""
+
+import math
+import operator
+from typing import SupportsFloat, SupportsIndex
+
+from dpal.errors import InvalidArgument
+
+
+def number(name: str, value: object, allowed: str) -> float:
+    """The value as a float; text, booleans, NaN and other things that are no number are refused."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat | SupportsIndex):
+        raise InvalidArgument(name, value, allowed)
+    try:
+        as_float = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(name, value, allowed) from error
+    if math.isnan(as_float):
+        raise InvalidArgument(name, value, allowed)
+    return as_float
+
+
+def probability(name: str, value: object) -> float:
+    """A number in [0, 1]."""
+    allowed = "a number from 0 to 1"
+    checked = number(name, value, allowed)
+    if not 0 <= checked <= 1:
+        raise InvalidArgument(name, value, allowed)
+    return checked
+
+
+def open_probability(name: str, value: object) -> float:
+    """A number in (0, 1)."""
+    allowed = "a number above 0 and below 1"
+    checked = number(name, value, allowed)
+    if not 0 < checked < 1:
+        raise InvalidArgument(name, value, allowed)
+    return checked
+
+
+def positive(name: str, value: object) -> float:
+    """A finite number above 0."""
+    allowed = "a finite number above 0"
+    checked = number(name, value, allowed)
+    if not 0 < checked < math.inf:
+        raise InvalidArgument(name, value, allowed)
+    return checked
+
+
+def non_negative(name: str, value: object) -> float:
+    """A finite number of at least 0."""
+    allowed = "a finite number of at least 0"
+    checked = number(name, value, allowed)
+    if not 0 <= checked < math.inf:
+        raise InvalidArgument(name, value, allowed)
+    return checked
+
+
+def count(name: str, value: object) -> int:
+    """A whole number of at least 0."""
+    allowed = "a whole number of at least 0"
+    checked = number(name, value, allowed)
+    if not 0 <= checked < math.inf or checked != math.floor(checked):
+        raise InvalidArgument(name, value, allowed)
+    # Through the integer protocol where there is one: a float would lose digits above 2**53.
+    return operator.index(value) if isinstance(value, SupportsIndex) else int(checked)

@@ -1,0 +1,130 @@
+"""The exact hockey stick δ(ε) of a whole campaign, following the branches or additive over selections."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.privacy import checks
+from dpal.privacy.group_curve import branch_options
+from dpal.privacy.groups import GroupedHistory, Selection, pure_epsilon
+from dpal.privacy.losses import Direction, loss_cells, loss_range
+from dpal.privacy.mechanisms import BernoulliSelection
+from dpal.privacy.pld import PldAccountant
+from dpal.privacy.search import bracket, safe_crossing
+
+Array = NDArray[np.float64]
+Profile: TypeAlias = Callable[[Array], Array]
+
+# Beyond this many distinct ε one selection's curve is kept on a grid; chords above it are upper bounds.
+_MOST_POINTS = 1024
+# A selection's own losses are rounded, upwards, to this many values where they are continuous.
+_SELECTION_LOSSES = 128
+_LARGEST_EPSILON = 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignProfile:
+    """δ(ε) of a campaign: the larger of both directions, and over every life a record may have.
+
+    `training` holds, for each direction, the training δ(ε) of every group, oldest first.
+    """
+
+    training: Mapping[Direction, tuple[Profile, ...]]
+    selections: tuple[Selection, ...]
+    follow_branches: bool = True
+
+    @classmethod
+    def of(
+        cls, campaign: GroupedHistory, accountant: PldAccountant, *, follow_branches: bool = True
+    ) -> "CampaignProfile":
+        training = {
+            direction: tuple(accountant.profile(history, direction).delta for history in campaign.training)
+            for direction in Direction
+        }
+        return cls(training=training, selections=campaign.selections, follow_branches=follow_branches)
+
+    def delta(self, epsilon: float) -> float:
+        """δ at this ε, which may be negative."""
+        asked = np.array([checks.number("epsilon", epsilon, "a number")])
+        worst = 0.0
+        for direction, profiles in self.training.items():
+            first_group = float(profiles[0](asked)[0])
+            later_groups = float(self._after(0, asked, direction)[0])
+            worst = max(worst, first_group, later_groups)
+        return worst
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε ≥ 0 with δ(ε) ≤ delta, from above; infinity if there is none up to 1,000."""
+        delta = checks.open_probability("delta", delta)
+        log_target = math.log(delta)
+
+        @cache
+        def gap(epsilon: float) -> float:
+            value = self.delta(epsilon)
+            return math.log(value) - log_target if value > 0 else -math.inf
+
+        ends = bracket(gap, start=1.0, stride=1.0, safest=_LARGEST_EPSILON, boldest=0.0)
+        return math.inf if ends is None else safe_crossing(gap, safe=ends[0], unsafe=ends[1], gap_tolerance=1e-9)
+
+    def _after(self, level: int, asked: Array, direction: Direction) -> Array:
+        """δ at the asked ε for a record that the selections before this one have passed over."""
+        if level == len(self.selections):
+            return np.maximum(0.0, -np.expm1(asked))
+        selection = self.selections[level]
+        threshold = 0.0 if selection.threshold is None else pure_epsilon(selection.threshold)
+        left = asked - threshold
+        taken = self.training[direction][level + 1]
+        if self.follow_branches and isinstance(selection.choice, BernoulliSelection):
+            return self._branches(selection.choice, level, left, taken, direction)
+        return self._additive(selection, level, left, taken, direction)
+
+    def _branches(
+        self, choice: BernoulliSelection, level: int, left: Array, taken: Profile, direction: Direction
+    ) -> Array:
+        options = branch_options(choice, direction)
+        after_taken = [left - (math.log(a) - math.log(b)) for a, b in options]
+        after_passed = [left - (math.log1p(-a) - math.log1p(-b)) for a, b in options]
+        passed = self._tabulated(level + 1, np.concatenate(after_passed), direction)
+        totals = [
+            a * taken(if_taken) + (1 - a) * passed(if_passed)
+            for (a, _), if_taken, if_passed in zip(options, after_taken, after_passed, strict=True)
+        ]
+        return np.max(totals, axis=0)
+
+    def _additive(self, selection: Selection, level: int, left: Array, taken: Profile, direction: Direction) -> Array:
+        # δ = E over the choice's loss of the worse of what may follow (docs/maths/branches.md).
+        low, high = loss_range(selection.choice)
+        interval = max((high - low) / _SELECTION_LOSSES, 1e-6)
+        losses = loss_cells(selection.choice, interval).distribution(direction)
+        after = left[:, None] - losses.losses[None, :]
+        passed = self._tabulated(level + 1, after.ravel(), direction)
+        nodes = _nodes(after.ravel())
+        worse = _chords(nodes, np.maximum(taken(nodes), passed(nodes)))
+        return losses.infinite + worse(after.ravel()).reshape(after.shape) @ losses.probabilities
+
+    def _tabulated(self, level: int, asked: Array, direction: Direction) -> Profile:
+        nodes = _nodes(asked)
+        return _chords(nodes, self._after(level, nodes, direction))
+
+
+def _nodes(asked: Array) -> Array:
+    """The asked ε themselves, once each, or a grid from end to end where they are too many."""
+    distinct = np.unique(asked)
+    if len(distinct) <= _MOST_POINTS:
+        return distinct
+    return np.linspace(distinct[0], distinct[-1], _MOST_POINTS)
+
+
+def _chords(nodes: Array, values: Array) -> Profile:
+    """The curve through the nodes, straight in exp(ε): never below a hockey stick, which is convex there."""
+
+    def interpolated(asked: Array) -> Array:
+        shift = nodes[-1]
+        return np.interp(np.exp(asked - shift), np.exp(nodes - shift), values)
+
+    return interpolated

@@ -1,0 +1,48 @@
+"""What was done to one record: mechanisms with counts, brought into one canonical form."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import astuple
+from typing import TypeAlias
+
+from dpal.errors import InvalidArgument
+from dpal.privacy import checks
+from dpal.privacy.mechanisms import Gaussian, Mechanism, PoissonSampledGaussian
+
+History: TypeAlias = Iterable[tuple[Mechanism, int]]
+CanonicalHistory: TypeAlias = tuple[tuple[Mechanism, int], ...]
+
+
+def canonical(history: History) -> CanonicalHistory:
+    """The same privacy in fewer entries, in one fixed order, so that equal histories account equally.
+
+    Equal mechanisms are counted together; what never touches the record is dropped; sampling with
+    probability 1 is no sampling; Gaussians compose into one Gaussian whose inverse variances add,
+    also adaptively (arXiv:1905.02383 Cor. 3.3).
+    """
+    counts: dict[Mechanism, int] = {}
+    for entry in history:
+        mechanism, times = _checked_entry(entry)
+        if isinstance(mechanism, PoissonSampledGaussian):
+            if mechanism.sampling_probability == 0:
+                continue
+            if mechanism.sampling_probability == 1:
+                mechanism = Gaussian(noise_multiplier=mechanism.noise_multiplier)
+        if times > 0:
+            counts[mechanism] = counts.get(mechanism, 0) + times
+    gaussians = [(kind, times) for kind, times in counts.items() if isinstance(kind, Gaussian)]
+    others = [(kind, times) for kind, times in counts.items() if not isinstance(kind, Gaussian)]
+    if len(gaussians) == 1 and gaussians[0][1] == 1:
+        others.append(gaussians[0])
+    elif gaussians:
+        precision = math.fsum(times / kind.noise_multiplier**2 for kind, times in gaussians)
+        others.append((Gaussian(noise_multiplier=precision**-0.5), 1))
+    return tuple(sorted(others, key=lambda entry: (entry[0].name, astuple(entry[0]))))
+
+
+def _checked_entry(entry: object) -> tuple[Mechanism, int]:
+    match entry:
+        case (Mechanism() as mechanism, times):
+            return mechanism, checks.count("count", times)
+        case _:
+            raise InvalidArgument("an entry of the history", entry, "a pair (mechanism, count)")

@@ -1,0 +1,236 @@
+"""From a mechanism to a privacy-loss distribution on a grid, rounded so that ε can only grow.
+
+P is the output with the record and Q the output with a blank in its place. The loss of an outcome is
+log(P/Q). Each grid cell's probabilities under P and Q are moved to the cell's two ends so that both are
+kept: a mean-preserving spread of the likelihood ratio, which can only raise every δ(ε). The result is the
+"connect the dots" distribution of arXiv:2207.04380; docs/maths/privacy-loss.md has the proof.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpal.errors import InvalidArgument
+from dpal.privacy.mechanisms import (
+    BernoulliSelection,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PoissonSampledGaussian,
+    PureDP,
+)
+
+Array = NDArray[np.float64]
+
+# Losses without bound end where the normal distribution has less than exp(-50) left.
+_TAIL_DEVIATIONS = 9.85
+
+
+class Direction(Enum):
+    """Which of the two neighbours holds the record: the first (its loss is log P/Q) or the second."""
+
+    RECORD_FIRST = "record_first"
+    BLANK_FIRST = "blank_first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossDistribution:
+    """Probabilities of the losses (first, first + 1, …) · interval, and of an infinite loss."""
+
+    interval: float
+    first: int
+    probabilities: Array
+    infinite: float
+
+    @property
+    def losses(self) -> Array:
+        return np.arange(self.first, self.first + len(self.probabilities), dtype=np.float64) * self.interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossCells:
+    """Probabilities under P and Q of the loss cells [i, i + 1] · interval, i = first, first + 1, …"""
+
+    interval: float
+    first: int
+    under_record: Array
+    under_blank: Array
+    # The probabilities of losses outside the cells, charged as infinite losses.
+    record_outside: float = 0.0
+    blank_outside: float = 0.0
+
+    def distribution(self, direction: Direction) -> LossDistribution:
+        """The two-ends rounding of the cells, seen from one side."""
+        if direction is Direction.RECORD_FIRST:
+            first, upper, lower, infinite = self.first, self.under_record, self.under_blank, self.record_outside
+        else:
+            # The loss changes its sign, so the cells come in reverse and P and Q change places.
+            first = -(self.first + len(self.under_record))
+            upper, lower, infinite = self.under_blank[::-1], self.under_record[::-1], self.blank_outside
+        # Solve up + down = upper and up·exp(−right end) + down·exp(−left end) = lower for each cell. A left end
+        # too large for exp is taken smaller, and rounding errors end at the cell's own mass: both safe.
+        left_ends = (first + np.arange(len(upper))) * self.interval
+        up = (upper - lower * np.exp(np.minimum(left_ends, 700.0))) / -math.expm1(-self.interval)
+        up = np.clip(up, 0.0, upper)
+        probabilities = np.zeros(len(upper) + 1)
+        probabilities[1:] += up
+        probabilities[:-1] += upper - up
+        return LossDistribution(interval=self.interval, first=first, probabilities=probabilities, infinite=infinite)
+
+
+@singledispatch
+def loss_range(mechanism: Mechanism) -> tuple[float, float]:
+    """The smallest and largest loss that matter: the rest has a probability below exp(−50)."""
+    raise InvalidArgument("mechanism", mechanism, "one that has a privacy-loss distribution")
+
+
+@singledispatch
+def loss_cells(mechanism: Mechanism, interval: float) -> LossCells:
+    """The mechanism's losses on the grid of multiples of the interval."""
+    raise InvalidArgument("mechanism", mechanism, "one that has a privacy-loss distribution")
+
+
+def _edges(mechanism: Mechanism, interval: float) -> tuple[int, Array]:
+    low, high = loss_range(mechanism)
+    first = math.floor(low / interval)
+    last = max(math.ceil(high / interval), first + 1)
+    return first, np.arange(first, last + 1, dtype=np.float64) * interval
+
+
+@loss_range.register
+def _(mechanism: Gaussian) -> tuple[float, float]:
+    return _gaussian_range(1.0, mechanism.noise_multiplier)
+
+
+@loss_range.register
+def _(mechanism: PoissonSampledGaussian) -> tuple[float, float]:
+    return _gaussian_range(mechanism.sampling_probability, mechanism.noise_multiplier)
+
+
+@loss_cells.register
+def _(mechanism: Gaussian, interval: float) -> LossCells:
+    return _gaussian_cells(mechanism, interval, 1.0, mechanism.noise_multiplier)
+
+
+@loss_cells.register
+def _(mechanism: PoissonSampledGaussian, interval: float) -> LossCells:
+    return _gaussian_cells(mechanism, interval, mechanism.sampling_probability, mechanism.noise_multiplier)
+
+
+def _gaussian_range(q: float, noise: float) -> tuple[float, float]:
+    # The output x is N(0, 1) with a blank and the mixture (1−q)·N(0, 1) + q·N(1/noise, 1) with the record.
+    def loss(x: float) -> float:
+        tilt = x / noise - 1 / (2 * noise**2)
+        return float(np.logaddexp(math.log1p(-q), math.log(q) + tilt)) if q < 1 else tilt
+
+    return loss(-_TAIL_DEVIATIONS), loss(_TAIL_DEVIATIONS + 1 / noise)
+
+
+def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: float) -> LossCells:
+    first, edges = _edges(mechanism, interval)
+    # The output x at which the loss log(1 − q + q·exp(x/noise − 1/2noise²)) is at an edge; −∞ below log(1 − q).
+    if q < 1:
+        above = edges - math.log1p(-q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_excess = np.where(above > 0, edges + np.log(-np.expm1(-above)), -np.inf)
+        x = (log_excess - math.log(q)) * noise + 1 / (2 * noise)
+    else:
+        x = edges * noise + 1 / (2 * noise)
+    blank = _cell_probabilities(x)
+    shifted = _cell_probabilities(x - 1 / noise)
+    blank_outside = float(ndtr(x[0]) + ndtr(-x[-1]))
+    shifted_outside = float(ndtr(x[0] - 1 / noise) + ndtr(1 / noise - x[-1]))
+    return LossCells(
+        interval=interval,
+        first=first,
+        under_record=(1 - q) * blank + q * shifted,
+        under_blank=blank,
+        record_outside=(1 - q) * blank_outside + q * shifted_outside,
+        blank_outside=blank_outside,
+    )
+
+
+def _cell_probabilities(x: Array) -> Array:
+    """Standard normal probabilities between neighbouring points, from the tail that keeps more digits."""
+    from_left, from_right = np.diff(ndtr(x)), -np.diff(ndtr(-x))
+    return np.where(x[1:] <= 0, from_left, from_right)
+
+
+@loss_range.register
+def _(mechanism: Laplace | Exponential | PureDP) -> tuple[float, float]:
+    return -mechanism.epsilon, mechanism.epsilon
+
+
+@loss_cells.register
+def _(mechanism: Laplace, interval: float) -> LossCells:
+    # P is Laplace(0, 1), Q is Laplace(ε, 1): half of P lies at the loss ε and half of Q at −ε.
+    first, edges = _edges(mechanism, interval)
+    size = mechanism.epsilon
+    inside = np.clip(edges, -size, size)
+    record = np.where(edges < -size, 0.0, np.where(edges < size, np.exp((inside - size) / 2) / 2, 1.0))
+    blank = np.where(edges < -size, 0.0, np.where(edges < size, 1 - np.exp(-(inside + size) / 2) / 2, 1.0))
+    return _cells_from_cdfs(interval, first, record, blank)
+
+
+@loss_cells.register
+def _(mechanism: Exponential, interval: float) -> LossCells:
+    # The least curve above all mechanisms of bounded range ε: δ(x) = (1 − u)² / (1 − exp(−ε)) with
+    # u = exp((x − ε)/2) (arXiv:1909.13830 Sec. 4); these are its two distribution functions.
+    first, edges = _edges(mechanism, interval)
+    size = mechanism.epsilon
+    remainder = -np.expm1((np.clip(edges, -size, size) - size) / 2)
+    record = 1 - remainder / -math.expm1(-size)
+    blank = 1 - remainder / (1 - remainder) / math.expm1(size)
+    return _cells_from_cdfs(interval, first, np.maximum(record, 0.0), np.maximum(blank, 0.0))
+
+
+@loss_cells.register
+def _(mechanism: PureDP, interval: float) -> LossCells:
+    # Randomised response dominates every ε-DP mechanism (arXiv:1311.0776 Thm. 2.1).
+    truth = 1 / (1 + math.exp(-mechanism.epsilon))
+    lie = math.exp(-mechanism.epsilon) * truth
+    return _coin_cells(interval, (mechanism.epsilon, -mechanism.epsilon), (truth, lie), (lie, truth))
+
+
+@loss_range.register
+def _(mechanism: BernoulliSelection) -> tuple[float, float]:
+    losses = _bernoulli_losses(mechanism)
+    return min(losses), max(losses)
+
+
+@loss_cells.register
+def _(mechanism: BernoulliSelection, interval: float) -> LossCells:
+    high, low = mechanism.probability_high, mechanism.probability_low
+    return _coin_cells(interval, _bernoulli_losses(mechanism), (high, 1 - high), (low, 1 - low))
+
+
+def _bernoulli_losses(mechanism: BernoulliSelection) -> tuple[float, float]:
+    high, low = mechanism.probability_high, mechanism.probability_low
+    return math.log(high) - math.log(low), math.log1p(-high) - math.log1p(-low)
+
+
+def _coin_cells(
+    interval: float, losses: tuple[float, float], record: tuple[float, float], blank: tuple[float, float]
+) -> LossCells:
+    """Two outcomes with their losses and their probabilities under P and Q."""
+    cells = [math.floor(loss / interval) for loss in losses]
+    first, size = min(cells), abs(cells[0] - cells[1]) + 1
+    under_record, under_blank = np.zeros(size), np.zeros(size)
+    for cell, p, q in zip(cells, record, blank, strict=True):
+        under_record[cell - first] += p
+        under_blank[cell - first] += q
+    return LossCells(interval=interval, first=first, under_record=under_record, under_blank=under_blank)
+
+
+def _cells_from_cdfs(interval: float, first: int, record: Array, blank: Array) -> LossCells:
+    """Cells (left, right]; what lies at or below the first edge belongs to the first cell."""
+    under_record, under_blank = np.diff(record), np.diff(blank)
+    under_record[0] += record[0]
+    under_blank[0] += blank[0]
+    return LossCells(interval=interval, first=first, under_record=under_record, under_blank=under_blank)

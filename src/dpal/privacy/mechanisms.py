@@ -1,0 +1,123 @@
+"""Private mechanisms as frozen values. They hold public parameters; the accountants interpret them.
+
+Every mechanism is stated for one record under zero-out adjacency: one run sees the record, the other
+sees a blank in its place (docs/maths/adjacency.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar, cast
+
+from dpal.errors import InvalidArgument
+from dpal.privacy import checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism:
+    """Something that touches private data once. How often is for the history to say."""
+
+    name: ClassVar[str]
+
+    def to_json(self) -> dict[str, object]:
+        return {"mechanism": self.name, **asdict(self)}
+
+    def _store(self, **checked: float) -> None:
+        for field_name, value in checked.items():
+            object.__setattr__(self, field_name, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonSampledGaussian(Mechanism):
+    """One DP-SGD step: the record takes part with a probability; the sum gets Gaussian noise.
+
+    The noise's standard deviation is noise_multiplier times the largest norm of one contribution.
+    """
+
+    name: ClassVar[str] = "poisson_sampled_gaussian"
+    sampling_probability: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        self._store(
+            sampling_probability=checks.probability("sampling_probability", self.sampling_probability),
+            noise_multiplier=checks.positive("noise_multiplier", self.noise_multiplier),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaussian(Mechanism):
+    """Gaussian noise on a value that the record moves by at most 1 / noise_multiplier deviations."""
+
+    name: ClassVar[str] = "gaussian"
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        self._store(noise_multiplier=checks.positive("noise_multiplier", self.noise_multiplier))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laplace(Mechanism):
+    """Laplace noise on one number; epsilon is sensitivity / scale."""
+
+    name: ClassVar[str] = "laplace"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._store(epsilon=checks.positive("epsilon", self.epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential(Mechanism):
+    """The exponential mechanism, weights exp(epsilon · utility / (2 · sensitivity))."""
+
+    name: ClassVar[str] = "exponential"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._store(epsilon=checks.positive("epsilon", self.epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BernoulliSelection(Mechanism):
+    """One released bit: the record is taken with probability_high or, as a blank is, with probability_low."""
+
+    name: ClassVar[str] = "bernoulli_selection"
+    probability_high: float
+    probability_low: float
+
+    def __post_init__(self) -> None:
+        self._store(
+            probability_high=checks.open_probability("probability_high", self.probability_high),
+            probability_low=checks.open_probability("probability_low", self.probability_low),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PureDP(Mechanism):
+    """Anything known only to be epsilon-DP."""
+
+    name: ClassVar[str] = "pure_dp"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._store(epsilon=checks.positive("epsilon", self.epsilon))
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in (PoissonSampledGaussian, Gaussian, Laplace, Exponential, BernoulliSelection, PureDP)
+}
+
+
+def mechanism_from_json(document: object) -> Mechanism:
+    """The mechanism that `to_json` wrote; anything else is refused, unknown fields included."""
+    if not isinstance(document, Mapping):
+        raise InvalidArgument("mechanism", document, "an object with a field 'mechanism'")
+    given = dict(cast("Mapping[str, object]", document))
+    name = given.pop("mechanism", None)
+    kind = MECHANISMS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidArgument("mechanism", name, f"one of {', '.join(MECHANISMS)}")
+    expected = [field.name for field in fields(kind)]
+    if sorted(given) != sorted(expected):
+        raise InvalidArgument(f"the set of fields of {name}", sorted(given), f"exactly {', '.join(expected)}")
+    return kind(**given)
