@@ -5,13 +5,14 @@ Every answer is the safe end of its search and was evaluated by the accountant t
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 from dpal.errors import NoSolution
 from dpal.privacy import checks
 from dpal.privacy.accountants import Accountant
 from dpal.privacy.history import History, canonical
 from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian
+from dpal.privacy.pld import PldAccountant
 from dpal.privacy.renyi import RdpAccountant
 from dpal.privacy.search import bracket, most_that_fits, safe_crossing
 
@@ -50,48 +51,21 @@ def noise_multiplier_for(
         raise NoSolution("Every phase has a sampling probability or a number of steps of 0: any noise will do.")
     _require_budget_left(before, target_epsilon, target_delta, accountant)
 
-    def solve(solver: Accountant, start: float, stride: float) -> float:
-        return _calibrated(
-            lambda log_noise: solver.epsilon(with_noise(math.exp(log_noise)), target_delta) - target_epsilon,
-            start=start,
-            stride=stride,
-            safest=_LARGEST_LOG_NOISE,
-            boldest=_SMALLEST_LOG_NOISE,
-            target_epsilon=target_epsilon,
-        )
-
-    # Rényi accounting is fifty times faster than loss distributions, and lands close by.
-    log_noise = solve(RdpAccountant(), 1.0, 0.5)
-    if not isinstance(accountant, RdpAccountant) or accountant != RdpAccountant():
-        log_noise = solve(accountant, log_noise, 0.05)
+    log_noise = _calibrated(
+        lambda by, log_noise: by.epsilon(with_noise(math.exp(log_noise)), target_delta) - target_epsilon,
+        accountant=accountant,
+        start=1.0,
+        stride=0.5,
+        safest=_LARGEST_LOG_NOISE,
+        boldest=_SMALLEST_LOG_NOISE,
+        target_epsilon=target_epsilon,
+    )
     if log_noise <= _SMALLEST_LOG_NOISE:
         raise NoSolution(
             f"Even a noise multiplier of {math.exp(log_noise):g} ends within ε = {target_epsilon:g}: these phases "
             "cannot spend that much. Use a smaller target ε or more steps."
         )
     return math.exp(log_noise)
-
-
-def _calibrated(
-    gap: Callable[[float], float],
-    *,
-    start: float,
-    stride: float,
-    safest: float,
-    boldest: float,
-    target_epsilon: float,
-) -> float:
-    """The safe end of a search over the logarithm of a parameter."""
-    evaluated_once = cache(gap)
-    ends = bracket(evaluated_once, start=start, stride=stride, safest=safest, boldest=boldest)
-    if ends is None:
-        raise NoSolution(
-            f"No value from {math.exp(min(start, safest)):g} to {math.exp(max(start, safest)):g} ends within "
-            f"ε = {target_epsilon:g}. Use fewer steps or a larger target ε."
-        )
-    safe, unsafe = ends
-    tolerance = _RELATIVE_TOLERANCE * target_epsilon
-    return safe_crossing(evaluated_once, safe=safe, unsafe=unsafe, gap_tolerance=tolerance)
 
 
 def sampling_probability_for(
@@ -109,28 +83,64 @@ def sampling_probability_for(
     noise_multiplier = checks.positive("noise_multiplier", noise_multiplier)
     steps = checks.count("steps", steps)
     before = canonical(history)
-
     _require_budget_left(before, target_epsilon, target_delta, accountant)
 
-    def solve(solver: Accountant, start: float, stride: float) -> float:
-        def gap(log_probability: float) -> float:
-            probability = min(1.0, math.exp(log_probability))
-            step = PoissonSampledGaussian(sampling_probability=probability, noise_multiplier=noise_multiplier)
-            return solver.epsilon((*before, (step, steps)), target_delta) - target_epsilon
+    def gap(by: Accountant, log_probability: float) -> float:
+        probability = min(1.0, math.exp(log_probability))
+        step = PoissonSampledGaussian(sampling_probability=probability, noise_multiplier=noise_multiplier)
+        return by.epsilon((*before, (step, steps)), target_delta) - target_epsilon
 
-        return _calibrated(
-            gap,
-            start=start,
-            stride=stride,
-            safest=_SMALLEST_LOG_PROBABILITY,
-            boldest=0.0,
-            target_epsilon=target_epsilon,
+    log_probability = _calibrated(
+        gap,
+        accountant=accountant,
+        start=-1.0,
+        stride=-1.0,
+        safest=_SMALLEST_LOG_PROBABILITY,
+        boldest=0.0,
+        target_epsilon=target_epsilon,
+    )
+    return min(1.0, math.exp(log_probability))
+
+
+def _calibrated(
+    gap: Callable[[Accountant, float], float],
+    *,
+    accountant: Accountant,
+    start: float,
+    stride: float,
+    safest: float,
+    boldest: float,
+    target_epsilon: float,
+) -> float:
+    """The safe end of a search over the logarithm of a parameter, by the accountant itself in the end.
+
+    Faster accountants go first: they say where to start, and nothing else.
+    """
+    # Each hint with the stride that its distance from the next one's answer suggests.
+    hints: list[tuple[Accountant, float]] = []
+    if isinstance(accountant, PldAccountant):
+        hints = [(RdpAccountant(), 0.05), (PldAccountant(interval=16 * accountant.interval), 0.001)]
+    for hint, next_stride in hints:
+        found = _search(partial(gap, hint), start, stride, safest, boldest, target_epsilon)
+        if found is not None:
+            start, stride = found, math.copysign(next_stride, stride)
+    answer = _search(partial(gap, accountant), start, stride, safest, boldest, target_epsilon)
+    if answer is None:
+        raise NoSolution(
+            f"Even {math.exp(safest):g} leaves ε above {target_epsilon:g}. Use fewer steps or a larger target ε."
         )
+    return answer
 
-    start, stride = -1.0, -1.0
-    if not isinstance(accountant, RdpAccountant) and RdpAccountant().epsilon(before, target_delta) < target_epsilon:
-        start, stride = solve(RdpAccountant(), start, stride), -0.05
-    return min(1.0, math.exp(solve(accountant, start, stride)))
+
+def _search(
+    gap: Callable[[float], float], start: float, stride: float, safest: float, boldest: float, target_epsilon: float
+) -> float | None:
+    evaluated_once = cache(gap)
+    ends = bracket(evaluated_once, start=start, stride=stride, safest=safest, boldest=boldest)
+    if ends is None:
+        return None
+    tolerance = _RELATIVE_TOLERANCE * target_epsilon
+    return safe_crossing(evaluated_once, safe=ends[0], unsafe=ends[1], gap_tolerance=tolerance)
 
 
 def steps_for(
