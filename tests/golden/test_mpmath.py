@@ -73,7 +73,7 @@ def test_chords_at_little_noise_are_above_the_curve_and_close() -> None:
 
 
 def test_the_other_direction_is_never_above() -> None:
-    # The curve is stated for record-first; blank-first must be below it (arXiv:1908.10530 Cor. 7).
+    # The curve is stated for record-first; blank-first must be below it (arXiv:1908.10530 Sec. 3).
     for q, noise, order in product((0.01, 0.3), (0.7, 3.0), (1.5, 4.0, 20.0)):
         curve = renyi_curve([(PoissonSampledGaussian(sampling_probability=q, noise_multiplier=noise), 1)], (order,))[0]
         other = mpmath.quad(

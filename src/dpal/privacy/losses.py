@@ -181,7 +181,7 @@ def _(mechanism: Laplace, interval: float) -> LossCells:
 @loss_cells.register
 def _(mechanism: Exponential, interval: float) -> LossCells:
     # The least curve above all mechanisms of bounded range ε: δ(x) = (1 − u)² / (1 − exp(−ε)) with
-    # u = exp((x − ε)/2) (arXiv:1909.13830 Sec. 4); these are its two distribution functions.
+    # u = exp((x − ε)/2) (arXiv:1909.13830); these are its two distribution functions.
     first, edges = _edges(mechanism, interval)
     size = mechanism.epsilon
     remainder = -np.expm1((np.clip(edges, -size, size) - size) / 2)
@@ -192,7 +192,7 @@ def _(mechanism: Exponential, interval: float) -> LossCells:
 
 @loss_cells.register
 def _(mechanism: PureDP, interval: float) -> LossCells:
-    # Randomised response dominates every ε-DP mechanism (arXiv:1311.0776 Thm. 2.1).
+    # Randomised response dominates every ε-DP mechanism (arXiv:1311.0776).
     truth = 1 / (1 + math.exp(-mechanism.epsilon))
     lie = math.exp(-mechanism.epsilon) * truth
     return _coin_cells(interval, (mechanism.epsilon, -mechanism.epsilon), (truth, lie), (lie, truth))

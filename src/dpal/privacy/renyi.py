@@ -36,11 +36,11 @@ def checked_orders(orders: Sequence[float]) -> Array:
     """The orders as an array, each above 1 and finite."""
     if len(orders) == 0:
         raise InvalidArgument("orders", orders, "at least one order")
-    allowed = "a finite number above 1"
-    for order in orders:
-        if not 1 < checks.number("order", order, allowed) < math.inf:
-            raise InvalidArgument("order", order, allowed)
-    return np.asarray(orders, dtype=np.float64)
+    checked = np.asarray(orders, dtype=np.float64)
+    if not ((checked > 1) & (checked < math.inf)).all():
+        wrong = next(order for order in orders if not 1 < order < math.inf)
+        raise InvalidArgument("order", wrong, "a finite number above 1")
+    return checked
 
 
 def renyi_curve(history: History, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
@@ -94,13 +94,13 @@ def _(mechanism: Laplace, alpha: Array) -> Array:
 
 @_curve.register
 def _(mechanism: Exponential, alpha: Array) -> Array:
-    # Bounded range ε₀ gives ε₀²/8-zCDP (arXiv:2004.07223 Lemma 3.2), and pure ε₀-DP. Upper bound.
+    # Bounded range ε₀ gives ε₀²/8-zCDP (arXiv:2004.07223), and pure ε₀-DP. Upper bound.
     return np.minimum(mechanism.epsilon, alpha * mechanism.epsilon**2 / 8)
 
 
 @_curve.register
 def _(mechanism: PureDP, alpha: Array) -> Array:
-    # Randomised response dominates every ε-DP mechanism (arXiv:1311.0776 Thm. 2.1); this is its curve.
+    # Randomised response dominates every ε-DP mechanism (arXiv:1311.0776); this is its curve.
     grown = (alpha - 1) * mechanism.epsilon
     shrunk = -alpha * mechanism.epsilon
     return (np.logaddexp(grown, shrunk) - np.log1p(math.exp(-mechanism.epsilon))) / (alpha - 1)

@@ -1,7 +1,7 @@
 """The Rényi curve of the Poisson-sampled Gaussian, for all orders and many mechanisms at once.
 
 With A(α) the α-th moment of the likelihood ratio, the curve is log A(α) / (α − 1)
-(arXiv:1908.10530 Sec. 3; A bounds both directions, Thm. 5 and Cor. 7 there). We compute A − 1, which is
+(arXiv:1908.10530 Sec. 3, where A is shown to bound both directions). We compute A − 1, which is
 a sum of positive terms, so that rare sampling loses no digits: log A is then log1p of it.
 docs/maths/sampled-gaussian.md has the derivations.
 """
