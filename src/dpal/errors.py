@@ -20,3 +20,11 @@ class NumericalFailure(DpalError, ArithmeticError):
 
 class NoSolution(DpalError):
     """A search has no answer that keeps the promised privacy."""
+
+
+class BudgetExceeded(DpalError):
+    """Something would spend more privacy than was promised. Nothing was charged."""
+
+
+class NoPlan(DpalError):
+    """No plan keeps the promise; the message says why and what would help."""

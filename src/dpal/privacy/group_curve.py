@@ -40,11 +40,11 @@ def _before(
     if follow_branches and isinstance(selection.choice, BernoulliSelection):
         options = branch_options(selection.choice, direction)
         chosen = np.max([_expected(a, b, taken, passed, alpha) for a, b in options], axis=0)
+        charged = [] if selection.threshold is None else [(selection.threshold, 1)]
     else:
-        chosen = (alpha - 1) * renyi_curve([(selection.choice, 1)], tuple(alpha)) + np.maximum(taken, passed)
-    if selection.threshold is not None:
-        chosen = chosen + (alpha - 1) * renyi_curve([(selection.threshold, 1)], tuple(alpha))
-    return chosen
+        chosen = np.maximum(taken, passed)
+        charged = [(mechanism, 1) for mechanism in selection.mechanisms()]
+    return chosen + (alpha - 1) * renyi_curve(charged, tuple(alpha))
 
 
 def branch_options(choice: BernoulliSelection, direction: Direction) -> tuple[tuple[float, float], ...]:

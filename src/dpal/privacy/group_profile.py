@@ -13,7 +13,7 @@ from dpal.privacy import checks
 from dpal.privacy.group_curve import branch_options
 from dpal.privacy.groups import GroupedHistory, Selection, pure_epsilon
 from dpal.privacy.losses import Direction, loss_cells, loss_range
-from dpal.privacy.mechanisms import BernoulliSelection
+from dpal.privacy.mechanisms import BernoulliSelection, Mechanism
 from dpal.privacy.pld import PldAccountant
 from dpal.privacy.search import bracket, safe_crossing
 
@@ -79,9 +79,12 @@ class CampaignProfile:
         threshold = 0.0 if selection.threshold is None else pure_epsilon(selection.threshold)
         left = asked - threshold
         taken = self.training[direction][level + 1]
-        if self.follow_branches and isinstance(selection.choice, BernoulliSelection):
-            return self._branches(selection.choice, level, left, taken, direction)
-        return self._additive(selection, level, left, taken, direction)
+        choice = selection.choice
+        if choice is None:
+            return np.maximum(taken(left), self._after(level + 1, left, direction))
+        if self.follow_branches and isinstance(choice, BernoulliSelection):
+            return self._branches(choice, level, left, taken, direction)
+        return self._additive(choice, level, left, taken, direction)
 
     def _branches(
         self, choice: BernoulliSelection, level: int, left: Array, taken: Profile, direction: Direction
@@ -96,11 +99,11 @@ class CampaignProfile:
         ]
         return np.max(totals, axis=0)
 
-    def _additive(self, selection: Selection, level: int, left: Array, taken: Profile, direction: Direction) -> Array:
+    def _additive(self, choice: Mechanism, level: int, left: Array, taken: Profile, direction: Direction) -> Array:
         # δ = E over the choice's loss of the worse of what may follow (docs/maths/branches.md).
-        low, high = loss_range(selection.choice)
+        low, high = loss_range(choice)
         interval = max((high - low) / _SELECTION_LOSSES, 1e-6)
-        losses = loss_cells(selection.choice, interval).distribution(direction)
+        losses = loss_cells(choice, interval).distribution(direction)
         after = left[:, None] - losses.losses[None, :]
         passed = self._tabulated(level + 1, after.ravel(), direction)
         nodes = _nodes(after.ravel())

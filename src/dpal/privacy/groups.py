@@ -14,13 +14,16 @@ from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Laplace, Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What one selection releases about each record it meets: the choice, and first perhaps a threshold."""
+    """What one selection releases about each record it meets: the choice, and first perhaps a threshold.
 
-    choice: Mechanism
+    No choice means that the selection does not look at the records (it is random).
+    """
+
+    choice: Mechanism | None
     threshold: Mechanism | None = None
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        return (self.choice,) if self.threshold is None else (self.threshold, self.choice)
+        return tuple(mechanism for mechanism in (self.threshold, self.choice) if mechanism is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ DEFAULT_INTERVAL = 1e-4
 # A composed loss beyond the window has at most this probability on each side; it is charged as infinite.
 _TAIL = 1e-15
 # Histories with very wide losses get a coarser grid (and so a larger ε) instead of running out of memory.
-_LARGEST_GRID = 2**20
+_LARGEST_GRID = 2**21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

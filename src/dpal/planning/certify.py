@@ -1,0 +1,211 @@
+"""Certification: every ε of a schedule, recomputed from its numbers alone. The only way to a Plan."""
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from dpal.errors import BudgetExceeded, InvalidArgument
+from dpal.planning.plan import Group, Phase, Plan, Proposal, Schedule, read_proposal
+from dpal.planning.setting import Setting
+from dpal.privacy.groups import GroupedHistory, pure_epsilon
+from dpal.privacy.history import CanonicalHistory, canonical
+from dpal.privacy.joint import campaign_epsilon
+from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian
+from dpal.privacy.pld import PldAccountant
+from dpal.privacy.renyi import RdpAccountant
+
+# ε after phases before the last is shown, not promised: a coarser grid, and so a slightly larger ε, will do.
+_COARSER = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """ε at one time: of each group so far, of the records not selected so far, and of the whole campaign."""
+
+    groups: tuple[float, ...]
+    unselected: float
+    campaign: float
+
+
+def training_history(phases: tuple[Phase, ...], group: int) -> CanonicalHistory:
+    """What training did to a record of the group."""
+    return canonical(
+        (
+            PoissonSampledGaussian(
+                sampling_probability=phase.sampling_probabilities[group], noise_multiplier=phase.noise_multiplier
+            ),
+            phase.steps,
+        )
+        for phase in phases
+        if group < len(phase.sampling_probabilities)
+    )
+
+
+def spending(
+    setting: Setting, schedule: Schedule, phases_done: int, accountant: RdpAccountant | PldAccountant
+) -> Spending:
+    """What the campaign has cost after so many phases."""
+    phases = schedule.phases[:phases_done]
+    groups = len(phases[-1].sampling_probabilities)
+    released = tuple(selection.released() for selection in schedule.selections[: groups - 1])
+    training = tuple(training_history(phases, group) for group in range(groups))
+    paid = [selection.mechanisms() for selection in released]
+
+    def mechanisms_before(group: int) -> list[Mechanism]:
+        # Where the acquisition function reads training data, everyone pays for every selection.
+        count = len(paid) if setting.acquisition_reads_training_data else group
+        return [mechanism for mechanisms in paid[:count] for mechanism in mechanisms]
+
+    delta = setting.target_delta
+    if setting.accounting == "basic":
+        costs = [math.fsum(pure_epsilon(kind) for kind in mechanisms_before(group)) for group in range(groups)]
+        own = [accountant.epsilon(history, delta) + cost for history, cost in zip(training, costs, strict=True)]
+        unselected = costs[-1]
+        return Spending(groups=tuple(own), unselected=unselected, campaign=max(*own, unselected))
+    if setting.accounting == "renyi":
+        histories = [
+            (*history, *((kind, 1) for kind in mechanisms_before(group))) for group, history in enumerate(training)
+        ]
+        own = [accountant.epsilon(history, delta) for history in histories]
+        unselected = accountant.epsilon([(kind, 1) for kind in mechanisms_before(groups - 1)], delta)
+        campaign = GroupedHistory(training=training, selections=released)
+        joint = campaign_epsilon(campaign, delta=delta, accounting="renyi", accountant=accountant)
+        return Spending(groups=tuple(own), unselected=unselected, campaign=joint)
+    # Branch: which later group takes a record is an outcome, so all records outside the initial group share one ε.
+    # Beyond what the promise asks, no group's training by itself may cost more than that.
+    outside = GroupedHistory(training=((), *training[1:]), selections=released)
+    joint = campaign_epsilon(outside, delta=delta, accounting="branch", accountant=accountant)
+    alone = [accountant.epsilon(history, delta) for history in training]
+    own = [alone[0], *(max(joint, cost) for cost in alone[1:])]
+    return Spending(groups=tuple(own), unselected=joint, campaign=max(joint, *own))
+
+
+def certified(planner: str, proposal: Proposal) -> Plan:
+    """The proposal as a plan, if every record ends within the target; otherwise `BudgetExceeded`."""
+    setting, schedule = proposal.setting, proposal.schedule
+    _check_shape(setting, schedule)
+    accountant = setting.certifier
+    coarse = (
+        PldAccountant(interval=_COARSER * accountant.interval) if isinstance(accountant, PldAccountant) else accountant
+    )
+    last = len(schedule.phases)
+    by_phase = [
+        spending(setting, schedule, done, accountant if done == last else coarse) for done in range(1, last + 1)
+    ]
+    final = by_phase[-1]
+    worst = max(*final.groups, final.unselected, final.campaign)
+    if not worst <= setting.target_epsilon:
+        raise BudgetExceeded(
+            f"The plan spends ε = {worst:.6g} at δ = {setting.target_delta:g}, more than its target of "
+            f"{setting.target_epsilon:g}. Nothing was charged. Plan anew, or use the plan as it was written."
+        )
+    groups = tuple(
+        Group(
+            size=size,
+            epsilon_by_phase=tuple(
+                spent.groups[index] if index < len(spent.groups) else spent.unselected for spent in by_phase
+            ),
+        )
+        for index, size in enumerate(_group_sizes(setting, schedule))
+    )
+    return Plan(
+        setting=setting,
+        planner=planner,
+        phases=schedule.phases,
+        selections=schedule.selections,
+        groups=groups,
+        never_selected_epsilon_by_phase=tuple(spent.unselected for spent in by_phase),
+        epsilon=worst,
+        remark=proposal.remark,
+    )
+
+
+def read_plan(text: str) -> Plan:
+    """A plan from its JSON text, certified anew: its claims must follow from its numbers."""
+    try:
+        document: object = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise InvalidArgument("the plan", text[:60], f"JSON ({error})") from error
+    plan = certified(*read_proposal(document))
+    claims, truth = _claims(document), _claims(plan.to_json())
+    if claims.keys() != truth.keys():
+        raise InvalidArgument("the plan's statement of ε", sorted(claims.keys() ^ truth.keys()), "complete")
+    for name, stated in claims.items():
+        if not _agrees(stated, truth[name]):
+            raise InvalidArgument(f"{name} in the plan", stated, f"{truth[name]!r}, as its numbers give")
+    return plan
+
+
+def load_plan(path: Path) -> Plan:
+    """A plan from a file, certified anew."""
+    return read_plan(path.read_text(encoding="utf-8"))
+
+
+def _no_constant(name: str) -> float:
+    raise InvalidArgument("a number in the plan", name, "finite")
+
+
+def _agrees(stated: object, true: object) -> bool:
+    if isinstance(stated, int | float) and isinstance(true, int | float):
+        return math.isclose(stated, true, rel_tol=1e-6, abs_tol=1e-9)
+    return stated == true
+
+
+def _claims(document: object) -> dict[str, object]:
+    """Everything a plan's document says about ε and sizes, by its place."""
+    found: dict[str, object] = {}
+
+    def walk(place: str, value: object) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{place}.{key}", inner)
+        elif isinstance(value, list):
+            for index, inner in enumerate(value):
+                walk(f"{place}[{index}]", inner)
+        else:
+            found[place] = value
+
+    for key in ("epsilon", "selection_is_private", "groups", "never_selected"):
+        walk(key, document[key] if isinstance(document, dict) and key in document else None)
+    return found
+
+
+def _group_sizes(setting: Setting, schedule: Schedule) -> tuple[int, ...]:
+    # Without selections everything is labelled at once.
+    return setting.group_sizes if schedule.selections or len(setting.group_sizes) == 1 else (setting.labelling_budget,)
+
+
+def _check_shape(setting: Setting, schedule: Schedule) -> None:
+    if not schedule.phases:
+        raise InvalidArgument("phases", [], "at least one phase")
+    sizes = _group_sizes(setting, schedule)
+    counts = [len(phase.sampling_probabilities) for phase in schedule.phases]
+    steps_of_one = all(later - earlier in (0, 1) for earlier, later in pairwise(counts))
+    if counts[0] != 1 or counts[-1] != len(sizes) or not steps_of_one:
+        raise InvalidArgument(
+            "the numbers of groups by phase", counts, f"1 to {len(sizes)}, one more at most each time"
+        )
+    if len(schedule.selections) != len(sizes) - 1:
+        raise InvalidArgument("the number of selections", len(schedule.selections), f"{len(sizes) - 1}")
+    for selection, size, unlabelled in zip(
+        schedule.selections, setting.query_sizes, setting.unlabelled_before_query, strict=False
+    ):
+        if (selection.query_size, selection.unlabelled) != (size, unlabelled):
+            stated = (selection.query_size, selection.unlabelled)
+            raise InvalidArgument("query_size and unlabelled of a selection", stated, f"{(size, unlabelled)}")
+        if selection.mechanism != setting.selection:
+            raise InvalidArgument("the mechanism of a selection", selection.mechanism, f"{setting.selection!r}")
+    for phase in schedule.phases:
+        expected = sum(rate * size for rate, size in zip(phase.sampling_probabilities, sizes, strict=False))
+        if not math.isclose(expected, phase.expected_batch_size, rel_tol=1e-9):
+            raise InvalidArgument("expected_batch_size", phase.expected_batch_size, f"{expected!r}, the rates' sum")
+
+
+def made_phase(steps: int, noise_multiplier: float, rates: tuple[float, ...], sizes: tuple[int, ...]) -> Phase:
+    """A phase whose expected batch size is what its rates say."""
+    expected = float(sum(rate * size for rate, size in zip(rates, sizes, strict=False)))
+    return Phase(
+        steps=steps, noise_multiplier=noise_multiplier, expected_batch_size=expected, sampling_probabilities=rates
+    )

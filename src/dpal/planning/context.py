@@ -1,0 +1,85 @@
+"""What all planners need of a setting: the naive phases, the common noise multiplier, and the order that decides."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.planning.setting import Setting
+from dpal.privacy.calibration import noise_multiplier_for
+from dpal.privacy.mechanisms import PoissonSampledGaussian
+from dpal.privacy.pld import PldAccountant
+from dpal.privacy.renyi import DEFAULT_ORDERS, RdpAccountant, renyi_curve
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Naive phases (rates and steps), and the noise with which the initial group ends at its target."""
+
+    setting: Setting
+    rates: tuple[float, ...]
+    steps: tuple[int, ...]
+    training_epsilon: float
+    noise_multiplier: float
+
+    @classmethod
+    def of(
+        cls,
+        setting: Setting,
+        steps: tuple[int, ...] | None = None,
+        accountant: RdpAccountant | PldAccountant | None = None,
+    ) -> "Context":
+        rates = cls.naive_rates(setting)
+        steps = cls.naive_steps(setting) if steps is None else steps
+        training = setting.target_epsilon
+        if setting.acquisition_reads_training_data:
+            training -= setting.selection_epsilon
+        noise = noise_multiplier_for(
+            target_epsilon=training,
+            target_delta=setting.target_delta,
+            phases=tuple(zip(rates, steps, strict=True)),
+            accountant=setting.certifier if accountant is None else accountant,
+        )
+        return cls(setting=setting, rates=rates, steps=steps, training_epsilon=training, noise_multiplier=noise)
+
+    @staticmethod
+    def naive_rates(setting: Setting) -> tuple[float, ...]:
+        # Algorithm 1: q_i = b / |D_i|.
+        return tuple(min(1.0, setting.batch_size / labelled) for labelled in setting.labelled_by_phase)
+
+    @staticmethod
+    def naive_steps(setting: Setting) -> tuple[int, ...]:
+        # Algorithm 1: n_i = e / q_i.
+        return tuple(max(1, round(setting.epochs / rate)) for rate in Context.naive_rates(setting))
+
+    def naive_history(self, phases: int) -> list[tuple[PoissonSampledGaussian, int]]:
+        return [
+            (PoissonSampledGaussian(sampling_probability=rate, noise_multiplier=self.noise_multiplier), steps)
+            for rate, steps in zip(self.rates[:phases], self.steps[:phases], strict=True)
+        ]
+
+    def decisive_order(self) -> float:
+        """The Rényi order that gives the initial group's ε."""
+        orders = np.asarray(DEFAULT_ORDERS)
+        curve = renyi_curve(self.naive_history(len(self.rates)))
+        values = curve + np.log1p(-1 / orders) - (math.log(self.setting.target_delta) + np.log(orders)) / (orders - 1)
+        return float(orders[int(values.argmin())])
+
+    def epsilon_by_phase(self) -> Array:
+        """ε of the initial group after each naive phase: what every group is to have spent by then."""
+        certifier = self.setting.certifier
+        delta = self.setting.target_delta
+        due = [certifier.epsilon(self.naive_history(done), delta) for done in range(1, len(self.rates))]
+        return np.array([*due, self.training_epsilon])
+
+    def renyi_ratio(self) -> float:
+        """How much more Rényi accounting says than the certifier."""
+        return RdpAccountant().epsilon(self.naive_history(len(self.rates)), self.setting.target_delta) / (
+            self.training_epsilon
+        )
+
+    def with_noise(self, noise_multiplier: float) -> "Context":
+        return replace(self, noise_multiplier=noise_multiplier)

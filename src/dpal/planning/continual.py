@@ -1,0 +1,50 @@
+"""Continual learning: new records first train alone, until they have caught up; then everyone trains together."""
+
+from dpal.planning.certify import made_phase, spending
+from dpal.planning.context import Context
+from dpal.planning.plan import Phase, Proposal, Schedule
+from dpal.planning.selections import planned_selections
+from dpal.planning.setting import Setting
+from dpal.privacy.pld import PldAccountant
+from dpal.privacy.search import most_that_fits
+
+
+def continual(setting: Setting) -> Proposal:
+    """The paper's Appendix, "continual learning": before each shared phase one with the new group alone."""
+    # A coarser grid is faster and never below the fine one, so what fits by it fits.
+    searching = setting.certifier
+    if isinstance(searching, PldAccountant):
+        searching = PldAccountant(interval=8 * searching.interval)
+    context = Context.of(setting, accountant=searching)
+    selections = planned_selections(setting, context.decisive_order())
+    sizes = setting.group_sizes
+    shared = [
+        made_phase(steps, context.noise_multiplier, (rate,) * (index + 1), sizes)
+        for index, (rate, steps) in enumerate(zip(context.rates, context.steps, strict=True))
+    ]
+    alone: dict[int, Phase] = {}
+
+    def schedule(trials: dict[int, Phase]) -> Schedule:
+        phases: list[Phase] = []
+        for index, phase in enumerate(shared):
+            if index in trials:
+                phases.append(trials[index])
+            phases.append(phase)
+        return Schedule(phases=tuple(phases), selections=selections)
+
+    def within(trials: dict[int, Phase], group: int) -> bool:
+        candidate = schedule(trials)
+        spent = spending(setting, candidate, len(candidate.phases), searching)
+        return max(spent.groups[group], spent.campaign) <= setting.target_epsilon
+
+    for group in range(1, len(sizes)):
+        rate = min(1.0, setting.batch_size / sizes[group])
+        rates = (*(0.0,) * group, rate)
+
+        def fits(steps: int, group: int = group, rates: tuple[float, ...] = rates) -> bool:
+            return within({**alone, group: made_phase(steps, context.noise_multiplier, rates, sizes)}, group)
+
+        steps = most_that_fits(fits, limit=10**7)
+        if steps:
+            alone[group] = made_phase(steps, context.noise_multiplier, rates, sizes)
+    return Proposal(setting=setting, schedule=schedule(alone))

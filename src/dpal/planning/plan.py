@@ -1,0 +1,154 @@
+"""The plan: what will be done, in numbers, and what it costs whom. Frozen, with JSON in and out."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from dpal.errors import InvalidArgument
+from dpal.planning.selections import PlannedSelection
+from dpal.planning.setting import Setting
+from dpal.privacy import checks
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One training phase. The groups that exist are those with a sampling probability, oldest first."""
+
+    steps: int
+    noise_multiplier: float
+    expected_batch_size: float
+    sampling_probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__
+        store(self, "steps", checks.count("steps", self.steps))
+        store(self, "noise_multiplier", checks.positive("noise_multiplier", self.noise_multiplier))
+        store(self, "expected_batch_size", checks.positive("expected_batch_size", self.expected_batch_size))
+        rates = tuple(checks.probability("sampling_probability", rate) for rate in self.sampling_probabilities)
+        store(self, "sampling_probabilities", rates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What a planner decides: the phases and the selections between them."""
+
+    phases: tuple[Phase, ...]
+    selections: tuple[PlannedSelection, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A planner's answer: the schedule, and the setting it is for where the planner was free to change it."""
+
+    setting: Setting
+    schedule: Schedule
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Records labelled together, and their ε after each phase; before they join, what selections have cost."""
+
+    size: int
+    epsilon_by_phase: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A certified schedule. Only `certify.certified` makes one; `from_json` certifies anew."""
+
+    setting: Setting
+    planner: str
+    phases: tuple[Phase, ...]
+    selections: tuple[PlannedSelection, ...]
+    groups: tuple[Group, ...]
+    never_selected_epsilon_by_phase: tuple[float, ...]
+    # The ε of the promise: for every record, whichever selection takes it, or none.
+    epsilon: float
+    remark: str = ""
+
+    @property
+    def selection_is_private(self) -> bool:
+        return all(selection.is_private for selection in self.selections)
+
+    def to_json(self) -> dict[str, object]:
+        setting = {field.name: getattr(self.setting, field.name) for field in fields(Setting)}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "target_epsilon": setting.pop("target_epsilon"),
+            "target_delta": setting.pop("target_delta"),
+            "planner": self.planner,
+            "accountant": setting.pop("accountant"),
+            "accounting": setting.pop("accounting"),
+            "epsilon": self.epsilon,
+            "selection_is_private": self.selection_is_private,
+            "remark": self.remark,
+            "setting": {**setting, "query_sizes": list(self.setting.query_sizes)},
+            "phases": [
+                {
+                    "steps": phase.steps,
+                    "noise_multiplier": phase.noise_multiplier,
+                    "expected_batch_size": phase.expected_batch_size,
+                    "sampling_probabilities": list(phase.sampling_probabilities),
+                }
+                for phase in self.phases
+            ],
+            "selections": [selection.to_json() for selection in self.selections],
+            "groups": [{"size": group.size, "epsilon_by_phase": list(group.epsilon_by_phase)} for group in self.groups],
+            "never_selected": {"epsilon_by_phase": list(self.never_selected_epsilon_by_phase)},
+        }
+
+    def to_text(self) -> str:
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
+
+
+def read_proposal(document: object) -> tuple[str, Proposal]:
+    """The planner's name and its proposal in a plan's document. Its claims about ε are not read."""
+    top = _object("the plan", document)
+    version = _field(top, "schema_version")
+    if version != SCHEMA_VERSION:
+        raise InvalidArgument("schema_version", version, f"{SCHEMA_VERSION}; this is dpal's only version of plans")
+    given = dict(_object("setting", _field(top, "setting")))
+    for name in ("target_epsilon", "target_delta", "accountant", "accounting"):
+        given[name] = _field(top, name)
+    expected = {field.name for field in fields(Setting)}
+    if set(given) != expected:
+        wrong = sorted(set(given) ^ expected)
+        raise InvalidArgument("the set of fields of setting", wrong, "complete, without others")
+    given["query_sizes"] = tuple(_list("query_sizes", given["query_sizes"]))
+    setting = Setting(**cast("dict[str, Any]", given))
+    phases = tuple(_phase(entry) for entry in _list("phases", _field(top, "phases")))
+    selections = tuple(PlannedSelection.from_json(entry) for entry in _list("selections", _field(top, "selections")))
+    schedule = Schedule(phases=phases, selections=selections)
+    remark = str(top.get("remark", ""))
+    return str(_field(top, "planner")), Proposal(setting=setting, schedule=schedule, remark=remark)
+
+
+def _phase(document: object) -> Phase:
+    entry = dict(_object("a phase", document))
+    expected = [field.name for field in fields(Phase)]
+    if sorted(entry) != sorted(expected):
+        raise InvalidArgument("the set of fields of a phase", sorted(entry), f"exactly {', '.join(expected)}")
+    entry["sampling_probabilities"] = tuple(_list("sampling_probabilities", entry["sampling_probabilities"]))
+    return Phase(**cast("dict[str, Any]", entry))
+
+
+def _object(name: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(name, value, "an object")
+    return cast("Mapping[str, object]", value)
+
+
+def _list(name: str, value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise InvalidArgument(name, value, "a list")
+    return cast("list[object]", value)
+
+
+def _field(document: Mapping[str, object], name: str) -> object:
+    if name not in document:
+        raise InvalidArgument("the plan's fields", sorted(document), f"complete; {name} is missing")
+    return document[name]
