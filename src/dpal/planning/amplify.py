@@ -13,7 +13,7 @@ from dpal.planning.rates import useful_orders
 from dpal.planning.selections import PlannedSelection, passed_cost, taken_cost, threshold_cost
 from dpal.privacy.groups import pure_epsilon
 from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import renyi_curve
+from dpal.privacy.renyi import RdpAccountant, renyi_curve
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def amplified(
     due = np.maximum(due, setting.target_epsilon * 0.05 * np.arange(1, len(due) + 1) / len(due))
     orders = useful_orders(order)
     phases = (made_phase(context.steps[0], context.noise_multiplier, (context.rates[0],), sizes),)
-    corrections = (context.renyi_ratio() - 1) * due[:1]
+    spent = due[:1]
     for index in range(1, len(sizes)):
         last = index == len(sizes) - 1
         groups = index + 1
@@ -45,20 +45,26 @@ def amplified(
             certifier = PldAccountant(interval=8 * certifier.interval)
 
         def certify(
-            candidate: Phase, before: tuple[Phase, ...] = phases, by: object = certifier, is_last: bool = last
+            candidate: Phase,
+            before: tuple[Phase, ...] = phases,
+            by: RdpAccountant | PldAccountant = certifier,
+            is_last: bool = last,
         ) -> Array:
             schedule = Schedule(phases=(*before, candidate), selections=selections)
-            spent = spending(setting, schedule, len(before) + 1, by)  # pyright: ignore[reportArgumentType]
-            own = np.array(spent.groups)
+            costs = spending(setting, schedule, len(before) + 1, by)
+            own = np.array(costs.groups)
             # Where the campaign costs more than its groups by themselves, all of them have to give.
-            return own + max(0.0, spent.campaign - float(own.max())) if is_last else own
+            return own + max(0.0, costs.campaign - float(own.max())) if is_last else own
 
+        selected = _selection_costs(context, selections, order, groups)
+        if setting.acquisition_reads_training_data:
+            spent = spent + selected[-1] - selected[-2]
         task = PhaseTask(
             sizes=sizes[:groups],
             batch_size=setting.batch_size,
             noise_multiplier=context.noise_multiplier,
             targets=np.full(groups, due[index]),
-            offsets=_offsets(context, selections, order, groups),
+            spent=np.append(spent, selected[-1]),
             spent_curves=_spent_curves(context, phases, selections, groups, orders),
             orders=orders,
             delta=setting.target_delta,
@@ -66,33 +72,29 @@ def amplified(
             certify=certify,
             tolerance=_LAST_TOLERANCE if last else _TOLERANCE,
         )
-        corrections = np.append(corrections, corrections[-1])
-        solved = solve_phase(task, corrections)
-        phases = (*phases, solved.phase)
-        corrections = solved.corrections
+        solved = solve_phase(task)
+        phases, spent = (*phases, solved.phase), solved.spent
     return Schedule(phases=phases, selections=selections)
 
 
-def _offsets(context: Context, selections: tuple[PlannedSelection, ...], order: float, groups: int) -> Array:
-    """The part of each group's ε that its selections take, where it is not in the group's own curve."""
+def _selection_costs(context: Context, selections: tuple[PlannedSelection, ...], order: float, groups: int) -> Array:
+    """What selection costs each group before it trains: exactly for basic accounting, at the decisive order else."""
     setting = context.setting
-    if setting.accounting == "renyi" or setting.selection in ("random", "none"):
-        return np.zeros(groups)
-    offsets = [0.0]
+    costs = [0.0]
     before = 0.0
     for selection in selections[: groups - 1]:
-        if setting.accounting == "branch" and selection.mechanism == "threshold":
+        mechanisms = selection.released().mechanisms()
+        if setting.accounting == "basic":
+            before += math.fsum(pure_epsilon(kind) for kind in mechanisms)
+            costs.append(before)
+        elif setting.accounting == "branch" and selection.mechanism == "threshold":
             quantile = threshold_cost("branch", order)
-            offsets.append(before + quantile + taken_cost(selection, order))
+            costs.append(before + quantile + taken_cost(selection, order))
             before += quantile + passed_cost(selection, order)
-        elif setting.accounting == "branch":
-            before += float(renyi_curve([(kind, 1) for kind in selection.released().mechanisms()], (order,))[0])
-            offsets.append(before)
         else:
-            before += math.fsum(pure_epsilon(kind) for kind in selection.released().mechanisms())
-            offsets.append(before)
-    # Where the acquisition function reads training data, everyone has paid for every selection so far.
-    return np.full(groups, before) if setting.acquisition_reads_training_data else np.array(offsets)
+            before += float(renyi_curve([(kind, 1) for kind in mechanisms], (order,))[0])
+            costs.append(before)
+    return np.array(costs)
 
 
 def _spent_curves(

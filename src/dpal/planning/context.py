@@ -75,11 +75,5 @@ class Context:
         due = [certifier.epsilon(self.naive_history(done), delta) for done in range(1, len(self.rates))]
         return np.array([*due, self.training_epsilon])
 
-    def renyi_ratio(self) -> float:
-        """How much more Rényi accounting says than the certifier."""
-        return RdpAccountant().epsilon(self.naive_history(len(self.rates)), self.setting.target_delta) / (
-            self.training_epsilon
-        )
-
     def with_noise(self, noise_multiplier: float) -> "Context":
         return replace(self, noise_multiplier=noise_multiplier)

@@ -1,6 +1,5 @@
 """One phase of a plan: rates for every group, and steps or noise that land the expected batch size on its target."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,11 +9,11 @@ from numpy.typing import NDArray
 from dpal.errors import NoPlan
 from dpal.planning.certify import made_phase
 from dpal.planning.plan import Phase
-from dpal.planning.rates import RateTable, conversion
+from dpal.planning.rates import RateTable, conversion, rate_table
 
 Array = NDArray[np.float64]
 
-_MOST_ROUNDS = 25
+_MOST_ROUNDS = 16
 _MOST_STEPS = 10**8
 
 
@@ -25,10 +24,10 @@ class PhaseTask:
     sizes: tuple[int, ...]
     batch_size: int
     noise_multiplier: float
-    # The wanted ε of each group after this phase, and the part of it that is out of training's reach.
+    # The wanted ε of each group after this phase.
     targets: Array
-    offsets: Array
-    # Rényi curves of what each group has been through, at the table's orders.
+    # Each group's ε before the phase, by the certifier; and Rényi curves of what it has been through, by the tables.
+    spent: Array
     spent_curves: Array
     orders: Array
     delta: float
@@ -42,26 +41,30 @@ class PhaseTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedPhase:
+    """The phase, and ε of every group after it."""
+
     phase: Phase
-    # The Rényi targets that led here: where the next phase may start from.
-    corrections: Array
+    spent: Array
 
 
-def solve_phase(task: PhaseTask, corrections: Array) -> SolvedPhase:
+def solve_phase(task: PhaseTask) -> SolvedPhase:
     """A phase in which no group ends above its target.
 
-    The table proposes rates for Rényi targets; the certifier's answer corrects the targets; and so on until
-    every group is just under its target and the expected batch size is on its own.
+    The tables propose rates for an increment of Rényi privacy; the certifier says what they cost; the increment is
+    scaled by what it missed; and so on until every group is just under its target and the batch is on its own.
     """
-    corrections = corrections.copy()
-    best: tuple[float, Phase] | None = None
+    if task.targets[-1] <= task.spent[-1]:
+        raise NoRoom(group=len(task.sizes), available=float(task.targets[-1]), taken=float(task.spent[-1]))
+    to_epsilon = conversion(task.orders, task.delta)
+    before = (task.spent_curves + to_epsilon).min(axis=1)
+    increments = np.maximum(task.targets - task.spent, 1e-3 * task.targets)
+    best: tuple[float, SolvedPhase] | None = None
     steps = task.fixed_steps
     noise = task.noise_multiplier
     aim = task.targets * (1 - task.tolerance / 2)
+    last: tuple[Array, Array] | None = None
     for round_number in range(_MOST_ROUNDS):
-        goals = task.targets + corrections - task.offsets
-        room = goals[:, None] - conversion(task.orders, task.delta) - task.spent_curves
-        _require_room(task, room, goals)
+        room = (before + increments)[:, None] - to_epsilon - task.spent_curves
         if steps is None or (task.fixed_steps is None and round_number in (1, 2)):
             steps = _fewest_steps(task, room)
             noise = task.noise_multiplier
@@ -73,24 +76,30 @@ def solve_phase(task: PhaseTask, corrections: Array) -> SolvedPhase:
         reached = (spent >= task.targets * (1 - task.tolerance)) | (rates >= 1)
         off_batch = abs(phase.expected_batch_size / task.batch_size - 1)
         if excess <= 1 and reached.all() and (off_batch < 2e-3 or (task.fixed_steps is None and (rates >= 1).any())):
-            return SolvedPhase(phase=phase, corrections=corrections)
+            return SolvedPhase(phase=phase, spent=spent)
         if excess <= 1 and (best is None or off_batch + (1 - excess) < best[0]):
-            best = (off_batch + (1 - excess), phase)
-        wanted = aim - spent
-        corrections += np.where((rates >= 1) & (wanted > 0), 0.0, wanted)
+            best = (off_batch + (1 - excess), SolvedPhase(phase=phase, spent=spent))
+        proposed = _next_increments(aim - task.spent, increments, spent - task.spent, last)
+        last = (increments, spent - task.spent)
+        increments = np.where((rates >= 1) & (proposed > increments), increments, proposed)
     if best is None:
         raise NoPlan(
-            f"No sampling rates were found for a phase of {len(task.sizes)} groups. "
-            "Please report this setting; a smaller selection ε or a larger batch may help."
+            f"no sampling rates were found that end phase {len(task.sizes)} within its ε of {task.targets[-1]:.3g}"
         )
-    return SolvedPhase(phase=best[1], corrections=corrections)
+    return best[1]
 
 
-def _require_room(task: PhaseTask, room: Array, goals: Array) -> None:
-    starved = np.flatnonzero(room.max(axis=1) <= 0)
-    if starved.size:
-        group = int(starved[0])
-        raise NoRoom(group=group, available=float(task.targets[group]), taken=float(task.offsets[group]))
+def _next_increments(wanted: Array, increments: Array, got: Array, last: tuple[Array, Array] | None) -> Array:
+    """Increments that should give what is wanted: by the line through the last two tries, or through the origin."""
+    by_ratio = increments * np.clip(wanted / np.maximum(got, 1e-12), 0.1, 10.0)
+    if last is None:
+        return by_ratio
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (got - last[1]) / (increments - last[0])
+        by_line = increments + (wanted - got) / slope
+        steepness = slope / (got / increments)
+    trusted = np.isfinite(by_line) & (steepness > 0.2) & (steepness < 5) & (by_line > 0.1 * increments)
+    return np.where(trusted & (by_line < 10 * increments), by_line, by_ratio)
 
 
 class NoRoom(NoPlan):
@@ -98,12 +107,14 @@ class NoRoom(NoPlan):
 
     def __init__(self, *, group: int, available: float, taken: float) -> None:
         super().__init__(
-            f"Selection leaves group {group + 1} no training budget in its phase (ε {available:.3g} is due by then; "
-            f"selection takes {taken:.3g})"
+            f"selection leaves group {group} no training budget in phase {group}: "
+            f"ε {available:.3g} is due by then, and selection takes {taken:.3g} of it"
         )
-        self.group = group
-        self.available = available
-        self.taken = taken
+
+
+def _table(task: PhaseTask, noise_multiplier: float) -> RateTable:
+    # One kind of table for a whole phase, or the search would jump between them.
+    return rate_table(noise_multiplier, tuple(task.orders), exact=task.noise_multiplier >= 0.6)
 
 
 def _batch(task: PhaseTask, rates: Array) -> float:
@@ -112,7 +123,7 @@ def _batch(task: PhaseTask, rates: Array) -> float:
 
 def _fewest_steps(task: PhaseTask, room: Array) -> int:
     """The fewest steps whose rates keep the expected batch within its target: more steps, lower rates."""
-    table = RateTable.of(task.noise_multiplier, task.orders)
+    table = _table(task, task.noise_multiplier)
 
     def fits(steps: int) -> bool:
         return _batch(task, table.rates(room, steps)) <= task.batch_size
@@ -121,7 +132,7 @@ def _fewest_steps(task: PhaseTask, room: Array) -> int:
     while not fits(high):
         high *= 2
         if high > _MOST_STEPS:
-            raise NoPlan(f"A batch of {task.batch_size:,} would need more than {_MOST_STEPS:,} steps in one phase.")
+            raise NoPlan(f"a batch of {task.batch_size:,} would need more than {_MOST_STEPS:,} steps in one phase")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -134,8 +145,7 @@ def _noise_for_batch(task: PhaseTask, room: Array, steps: int, start: float) -> 
     noise = start
     rates = np.zeros(len(task.sizes))
     for _ in range(6):
-        table = RateTable.of(noise, task.orders)
-        rates = table.rates(room, steps)
+        rates = _table(task, noise).rates(room, steps)
         batch = _batch(task, rates)
         if batch <= 0:
             break
@@ -147,8 +157,3 @@ def _noise_for_batch(task: PhaseTask, room: Array, steps: int, start: float) -> 
         if (rates >= 1).all() and change > 1:
             break
     return noise, rates
-
-
-def start_corrections(groups: int, ratio: float, targets: Array) -> Array:
-    """Rényi accounting says `ratio` times what the certifier says; start there."""
-    return (ratio - 1) * targets[:groups] if math.isfinite(ratio) else np.zeros(groups)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from dpal.errors import BudgetExceeded, InvalidArgument, NoPlan, NoSolution
+from dpal.errors import BudgetExceeded, DpalError, InvalidArgument, NoPlan, NoSolution
 from dpal.planning.certify import certified
 from dpal.planning.continual import continual
 from dpal.planning.naive import naive
@@ -34,9 +34,21 @@ def make_plan(setting: Setting, planner: str = "step-amplification") -> Plan:
         raise NoPlan(f"There is no {planner} plan: {str(error).rstrip('.')}. {_advice(setting, planner)}") from error
 
 
+def plans_of_all(setting: Setting) -> dict[str, Plan | str]:
+    """Every planner's plan for the setting, or why there is none."""
+    plans: dict[str, Plan | str] = {}
+    for name in PLANNERS:
+        try:
+            plans[name] = make_plan(setting, name)
+        except DpalError as error:
+            plans[name] = str(error)
+    return plans
+
+
 def _advice(setting: Setting, planner: str) -> str:
     """The largest selection ε that works, if that is what stands in the way."""
-    largest = _largest_selection_epsilon(setting, planner) if setting.selection_epsilon > 0 else 0.0
+    pays = setting.selection_epsilon > 0 and setting.selection not in ("random", "none") and planner != "no-al"
+    largest = _largest_selection_epsilon(setting, planner) if pays else 0.0
     if largest > 0:
         return (
             f"A selection ε of {setting.selection_epsilon:g} is too much here; the largest that works is {largest:.2g}."

@@ -5,12 +5,13 @@ Proposals only: what a phase really costs is for the certifying accountant to sa
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpal.privacy.renyi import DEFAULT_ORDERS
-from dpal.privacy.sampled_gaussian import log_moments
+from dpal.privacy.sampled_gaussian import SMALLEST_NOISE_FOR_QUADRATURE, log_moments
 
 Array = NDArray[np.float64]
 
@@ -26,33 +27,40 @@ class RateTable:
     # One row a rate, one column an order.
     log_curves: Array
 
-    @classmethod
-    def of(cls, noise_multiplier: float, orders: Array, lowest: float = 1e-8, highest: float = 1.0) -> "RateTable":
-        log_rates = np.linspace(math.log(lowest), math.log(min(highest, 1 - 1e-9)), _POINTS)
-        noises = np.full(_POINTS, noise_multiplier)
-        moments = log_moments(np.exp(log_rates), noises, orders)
-        return cls(orders=orders, log_rates=log_rates, log_curves=np.log(moments / (orders - 1)))
-
     def rates(self, room: Array, steps: int) -> Array:
         """For each group (rows of room: what may still be spent at each order) the rate; 0 where there is no room."""
         with np.errstate(divide="ignore", invalid="ignore"):
             log_room = np.where(room > 0, np.log(room / steps), -np.inf)
-        best = np.full(len(room), -np.inf)
-        top = self.log_rates[-1]
-        for column in range(len(self.orders)):
-            curve = self.log_curves[:, column]
-            found = np.interp(log_room[:, column], curve, self.log_rates, left=-np.inf, right=np.inf)
-            # Below the table the curve goes like the rate squared.
-            below = self.log_rates[0] + (log_room[:, column] - curve[0]) / 2
-            best = np.maximum(best, np.where(np.isneginf(found), below, found))
-        return np.where(best > top, 1.0, np.exp(np.minimum(best, 0.0)))
+        # Straight lines between neighbours of the table, for all groups and orders at once. Below the table the
+        # curve goes like the rate squared.
+        below = (self.log_curves[None, :, :] < log_room[:, None, :]).sum(axis=1)
+        left = np.clip(below - 1, 0, _POINTS - 2)
+        columns = np.arange(len(self.orders))[None, :]
+        start, end = self.log_curves[left, columns], self.log_curves[left + 1, columns]
+        stride = self.log_rates[1] - self.log_rates[0]
+        with np.errstate(invalid="ignore"):
+            inside = self.log_rates[left] + stride * (log_room - start) / (end - start)
+            under = self.log_rates[0] + (log_room - self.log_curves[0]) / 2
+        log_rate = np.where(below == 0, under, inside).max(axis=1)
+        return np.where(log_rate >= self.log_rates[-1], 1.0, np.exp(np.minimum(log_rate, 0.0)))
+
+
+@lru_cache(maxsize=256)
+def rate_table(noise_multiplier: float, orders: tuple[float, ...], *, exact: bool) -> RateTable:
+    """The table for a noise multiplier; where it need not be exact, chords are quicker at little noise."""
+    log_rates = np.linspace(math.log(1e-8), math.log(1 - 1e-9), _POINTS)
+    noises = np.full(_POINTS, noise_multiplier)
+    alpha = np.asarray(orders)
+    quadrature_from = SMALLEST_NOISE_FOR_QUADRATURE if exact else math.inf
+    moments = log_moments(np.exp(log_rates), noises, alpha, quadrature_from=quadrature_from)
+    return RateTable(orders=alpha, log_rates=log_rates, log_curves=np.log(moments / (alpha - 1)))
 
 
 def useful_orders(decisive: float) -> Array:
     """The orders around the one that decides; any subset gives valid bounds."""
     orders = np.asarray(DEFAULT_ORDERS)
     near = orders[(orders >= 1 + (decisive - 1) / 4) & (orders <= 4 * decisive)]
-    return near[:: max(1, len(near) // 32)]
+    return near[:: max(1, len(near) // 40)]
 
 
 def conversion(orders: Array, delta: float) -> Array:

@@ -50,17 +50,31 @@ def renyi_curve(history: History, orders: Sequence[float] = DEFAULT_ORDERS) -> A
     """
     alpha = checked_orders(orders)
     entries = canonical(history)
-    sampled = [(kind, times) for kind, times in entries if isinstance(kind, PoissonSampledGaussian)]
+    sampled = _sampled_curves([kind for kind, _ in entries if isinstance(kind, PoissonSampledGaussian)], alpha)
     total = np.zeros(len(alpha))
-    if sampled:
-        probabilities = np.array([kind.sampling_probability for kind, _ in sampled])
-        noises = np.array([kind.noise_multiplier for kind, _ in sampled])
-        counts = np.array([float(times) for _, times in sampled])
-        total += counts @ log_moments(probabilities, noises, alpha) / (alpha - 1)
     for kind, times in entries:
-        if not isinstance(kind, PoissonSampledGaussian):
-            total += times * _curve(kind, alpha)
+        total += times * (sampled[kind] if isinstance(kind, PoissonSampledGaussian) else _curve(kind, alpha))
     return checked_curve(total)
+
+
+# Planners ask for the same steps again and again; a curve is small, and a pure function of its key.
+_known_curves: dict[tuple[PoissonSampledGaussian, bytes], Array] = {}
+_MOST_KNOWN_CURVES = 20_000
+
+
+def _sampled_curves(kinds: list[PoissonSampledGaussian], alpha: Array) -> dict[PoissonSampledGaussian, Array]:
+    """The curves of sampled Gaussians, those not known yet all at once."""
+    key = alpha.tobytes()
+    new = [kind for kind in kinds if (kind, key) not in _known_curves]
+    if new:
+        if len(_known_curves) + len(new) > _MOST_KNOWN_CURVES:
+            _known_curves.clear()
+            new = kinds
+        probabilities = np.array([kind.sampling_probability for kind in new])
+        noises = np.array([kind.noise_multiplier for kind in new])
+        for kind, curve in zip(new, log_moments(probabilities, noises, alpha) / (alpha - 1), strict=True):
+            _known_curves[kind, key] = curve
+    return {kind: _known_curves[kind, key] for kind in kinds}
 
 
 def checked_curve(curve: Array) -> Array:

@@ -16,7 +16,7 @@ from scipy.special import gammaln
 Array = NDArray[np.float64]
 
 # Below this noise multiplier the quadrature would need too many points; a chord serves there instead.
-_SMALLEST_NOISE_FOR_QUADRATURE = 0.1
+SMALLEST_NOISE_FOR_QUADRATURE = 0.1
 # The trapezoidal rule's error, and the tails it leaves out, are below exp(-40) of the value.
 _DIGITS = 40.0
 _LEFT_END = -10.0
@@ -24,8 +24,17 @@ _LEFT_END = -10.0
 _LARGEST_ARRAY = 2_000_000
 
 
-def log_moments(sampling_probabilities: Array, noise_multipliers: Array, orders: Array) -> Array:
-    """Log A for each mechanism (rows; 0 < sampling probability < 1) at each order (columns; > 1)."""
+def log_moments(
+    sampling_probabilities: Array,
+    noise_multipliers: Array,
+    orders: Array,
+    *,
+    quadrature_from: float = SMALLEST_NOISE_FOR_QUADRATURE,
+) -> Array:
+    """Log A for each mechanism (rows; 0 < sampling probability < 1) at each order (columns; > 1).
+
+    Fractional orders are exact from the noise multiplier `quadrature_from` on, and chords, above, below it.
+    """
     result = np.empty((len(noise_multipliers), len(orders)))
     whole = orders == np.floor(orders)
     if whole.any():
@@ -34,7 +43,7 @@ def log_moments(sampling_probabilities: Array, noise_multipliers: Array, orders:
     if not whole.all():
         fractional = orders[~whole]
         columns = np.flatnonzero(~whole)
-        smooth = noise_multipliers >= _SMALLEST_NOISE_FOR_QUADRATURE
+        smooth = noise_multipliers >= quadrature_from
         for rows, method in ((np.flatnonzero(smooth), _quadrature), (np.flatnonzero(~smooth), _chords)):
             if rows.size:
                 values = method(sampling_probabilities[rows], noise_multipliers[rows], fractional)

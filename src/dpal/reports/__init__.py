@@ -1,0 +1,1 @@
+"""Tables and plots of what was planned and done."""

@@ -1,0 +1,137 @@
+"""A plan as tables for a terminal."""
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from dpal.planning.objective import objective
+from dpal.planning.plan import Plan, Schedule
+
+NOT_PRIVATE = "The selection is NOT private: the promise covers training only. Use this for upper bounds in simulation."
+
+
+# Parameters of selections, short enough for a table.
+_SHORT = {
+    "epsilon": "ε",
+    "choice_epsilon": "ε",
+    "threshold_epsilon": "threshold's ε",
+    "fraction_above": "above",
+    "probability_high": "high",
+    "probability_low": "low",
+    "noise_multiplier": "noise",
+}
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    """The promise, the phases, the selections and what each group pays."""
+    parts: list[RenderableType] = [_promise(plan), _phases(plan)]
+    if plan.selections:
+        parts.append(_selections(plan))
+    parts.append(_spending(plan))
+    if plan.remark:
+        parts.append(Text(plan.remark))
+    if not plan.selection_is_private:
+        parts.append(Panel(Text(NOT_PRIVATE, style="bold red"), border_style="red"))
+    return Group(*parts)
+
+
+def _promise(plan: Plan) -> Text:
+    setting = plan.setting
+    return Text.from_markup(
+        f"[bold]{plan.planner}[/bold]: every record ends within ε = [bold]{plan.epsilon:.4f}[/bold] of "
+        f"{setting.target_epsilon:g} at δ = {setting.target_delta:g} "
+        f"({setting.accountant}, {setting.accounting} accounting, one record blanked out)\n"
+        f"pool {setting.pool_size:,}, labels {setting.labelling_budget:,}, "
+        f"steps {sum(phase.steps for phase in plan.phases):,}"
+    )
+
+
+def _phases(plan: Plan) -> Table:
+    table = Table(
+        title="Training phases (noise multiplier, expected batch size, sampling rate of each group)",
+        title_justify="left",
+    )
+    for heading in ("phase", "steps", "noise", "batch"):
+        table.add_column(heading, justify="right")
+    groups = len(plan.groups)
+    for group in _shown(groups):
+        table.add_column("…" if group is None else f"rate {group + 1}", justify="right")
+    for number, phase in enumerate(plan.phases, start=1):
+        rates = phase.sampling_probabilities
+        cells = ["" if group is None or group >= len(rates) else f"{rates[group]:.4g}" for group in _shown(groups)]
+        table.add_row(
+            str(number),
+            f"{phase.steps:,}",
+            f"{phase.noise_multiplier:.4f}",
+            f"{phase.expected_batch_size:,.0f}",
+            *cells,
+        )
+    return table
+
+
+def _selections(plan: Plan) -> Table:
+    table = Table(title="Selections", title_justify="left")
+    for heading in ("after phase", "mechanism", "takes", "of"):
+        table.add_column(heading, justify="right")
+    table.add_column("parameters")
+    for index, selection in enumerate(plan.selections):
+        after = max(n for n, phase in enumerate(plan.phases, 1) if len(phase.sampling_probabilities) == index + 1)
+        parameters = ", ".join(f"{_SHORT.get(name, name)} {value:.4g}" for name, value in selection.parameters)
+        table.add_row(
+            str(after), selection.mechanism, f"{selection.query_size:,}", f"{selection.unlabelled:,}", parameters or "–"
+        )
+    return table
+
+
+def _spending(plan: Plan) -> Table:
+    table = Table(title="ε after each phase", title_justify="left")
+    table.add_column("group", justify="right")
+    table.add_column("records", justify="right")
+    shown = _shown(len(plan.phases))
+    for phase in shown:
+        table.add_column("…" if phase is None else f"phase {phase + 1}", justify="right")
+    for number, group in enumerate(plan.groups, start=1):
+        table.add_row(str(number), f"{group.size:,}", *_cells(group.epsilon_by_phase, shown))
+    left = plan.setting.pool_size - plan.setting.labelling_budget
+    table.add_row("never selected", f"{left:,}", *_cells(plan.never_selected_epsilon_by_phase, shown))
+    return table
+
+
+def _cells(values: tuple[float, ...], shown: list[int | None]) -> list[str]:
+    return ["" if phase is None else f"{values[phase]:.4f}" for phase in shown]
+
+
+def _shown(count: int) -> list[int | None]:
+    """Columns that fit a terminal: all of a few, or the ends of many with a gap (None) between."""
+    return list(range(count)) if count <= 9 else [*range(4), None, *range(count - 4, count)]
+
+
+def comparison(plans: dict[str, Plan | str]) -> RenderableType:
+    """Planners side by side; a text in place of a plan says why there is none."""
+    table = Table(title="Planners side by side", title_justify="left")
+    table.add_column("planner", no_wrap=True)
+    for heading in ("ε", "lowest ε", "phases", "steps", "noise", "objective"):
+        table.add_column(heading, justify="right")
+    remarks: list[RenderableType] = []
+
+    for name, plan in plans.items():
+        if isinstance(plan, str):
+            table.add_row(name, *("–",) * 6)
+            remarks.append(Text(f"{name}: {plan}", style="yellow"))
+            continue
+        noises = [phase.noise_multiplier for phase in plan.phases]
+        spread = f"{min(noises):.2f}" if max(noises) - min(noises) < 0.005 else f"{min(noises):.2f} – {max(noises):.2f}"
+        schedule = Schedule(phases=plan.phases, selections=plan.selections)
+        table.add_row(
+            name,
+            f"{plan.epsilon:.4f}",
+            f"{min(group.epsilon_by_phase[-1] for group in plan.groups):.4f}",
+            str(len(plan.phases)),
+            f"{sum(phase.steps for phase in plan.phases):,}",
+            spread,
+            f"{objective(schedule, tuple(group.size for group in plan.groups)):.3g}",
+        )
+        if plan.remark:
+            remarks.append(Text(f"{name}: {plan.remark}"))
+    return Group(table, *remarks)
