@@ -1,5 +1,6 @@
 """One phase of a plan: rates for every group, and steps or noise that land the expected batch size on its target."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ Array = NDArray[np.float64]
 
 _MOST_ROUNDS = 16
 _MOST_STEPS = 10**8
+_MOST_NOISE_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,18 +144,26 @@ def _fewest_steps(task: PhaseTask, room: Array) -> int:
 
 def _noise_for_batch(task: PhaseTask, room: Array, steps: int, start: float) -> tuple[float, Array]:
     """The noise multiplier near the start at which the rates give the wanted batch: more noise, higher rates."""
-    noise = start
-    rates = np.zeros(len(task.sizes))
-    for _ in range(6):
-        rates = _table(task, noise).rates(room, steps)
+    log_noise, elasticity = math.log(start), 1.0
+    # Noise multipliers (as logarithms) known to give too small and too large a batch, with log(batch / wanted).
+    low: tuple[float, float] | None = None
+    high: tuple[float, float] | None = None
+    for _ in range(_MOST_NOISE_TRIES):
+        rates = _table(task, math.exp(log_noise)).rates(room, steps)
         batch = _batch(task, rates)
-        if batch <= 0:
+        miss = math.log(batch / task.batch_size) if batch > 0 else -20.0
+        if abs(miss) < 5e-4 or ((rates >= 1).all() and miss < 0):
             break
-        change = task.batch_size / batch
-        if abs(change - 1) < 5e-4:
-            break
-        # Rates go about like the noise, so one or two of these corrections are enough.
-        noise *= min(max(change, 0.2), 5.0)
-        if (rates >= 1).all() and change > 1:
-            break
-    return noise, rates
+        low, high = ((log_noise, miss), high) if miss < 0 else (low, (log_noise, miss))
+        if low is not None and high is not None:
+            if high[0] - low[0] < 1e-9:
+                break
+            share = -low[1] / (high[1] - low[1])
+            log_noise = low[0] + (high[0] - low[0]) * min(max(share, 0.1), 0.9)
+        else:
+            log_noise -= min(max(miss / elasticity, -1.0), 1.0)
+            # Rates go about like the noise where it is large, and much faster where it is small.
+            elasticity *= 0.7
+    else:
+        rates = _table(task, math.exp(log_noise)).rates(room, steps)
+    return math.exp(log_noise), rates
