@@ -5,15 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.planning.certify import made_phase, spending, training_history
+from dpal.planning.certify import Spending, made_phase, spending, training_history
 from dpal.planning.context import Context
 from dpal.planning.phase import PhaseTask, solve_phase
 from dpal.planning.plan import Phase, Schedule
 from dpal.planning.rates import useful_orders
 from dpal.planning.selections import PlannedSelection, passed_cost, taken_cost, threshold_cost
 from dpal.privacy.groups import pure_epsilon
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant, renyi_curve
+from dpal.privacy.renyi import renyi_curve
 
 Array = NDArray[np.float64]
 
@@ -40,25 +39,22 @@ def amplified(
     for index in range(1, len(sizes)):
         last = index == len(sizes) - 1
         groups = index + 1
-        certifier = setting.certifier
-        if not last and isinstance(certifier, PldAccountant):
-            certifier = PldAccountant(interval=8 * certifier.interval)
-
-        def certify(
-            candidate: Phase,
-            before: tuple[Phase, ...] = phases,
-            by: RdpAccountant | PldAccountant = certifier,
-            is_last: bool = last,
-        ) -> Array:
-            schedule = Schedule(phases=(*before, candidate), selections=selections)
-            costs = spending(setting, schedule, len(before) + 1, by)
-            own = np.array(costs.groups)
-            # Where the campaign costs more than its groups by themselves, all of them have to give.
-            return own + max(0.0, costs.campaign - float(own.max())) if is_last else own
 
         selected = _selection_costs(context, selections, order, groups)
         if setting.acquisition_reads_training_data:
             spent = spent + selected[-1] - selected[-2]
+
+        def certify(
+            candidate: Phase, before: tuple[Phase, ...] = phases, selected: Array = selected, is_last: bool = last
+        ) -> Array:
+            schedule = Schedule(phases=(*before, candidate), selections=selections)
+            costs = spending(setting, schedule, len(before) + 1, setting.searcher)
+            if setting.accounting == "branch":
+                return _levels(costs, selected)
+            own = np.array(costs.groups)
+            # Where the campaign costs more than its groups by themselves, all of them have to give.
+            return own + max(0.0, costs.campaign - float(own.max())) if is_last else own
+
         task = PhaseTask(
             sizes=sizes[:groups],
             batch_size=setting.batch_size,
@@ -75,6 +71,18 @@ def amplified(
         solved = solve_phase(task)
         phases, spent = (*phases, solved.phase), solved.spent
     return Schedule(phases=phases, selections=selections)
+
+
+def _levels(costs: Spending, selected: Array) -> Array:
+    """Each group's ε under branch accounting, told apart: records outside the initial group share one.
+
+    Training and being selected, at the decisive order, put the groups in proportion; the worst stands for what all
+    of them share.
+    """
+    trained = np.array(costs.trained)
+    levels = trained + selected
+    levels[1:] += costs.unselected - levels[1:].max()
+    return np.maximum(levels, trained)
 
 
 def _selection_costs(context: Context, selections: tuple[PlannedSelection, ...], order: float, groups: int) -> Array:

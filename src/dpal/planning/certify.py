@@ -16,15 +16,14 @@ from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian
 from dpal.privacy.pld import PldAccountant
 from dpal.privacy.renyi import RdpAccountant
 
-# ε after phases before the last is shown, not promised: a coarser grid, and so a slightly larger ε, will do.
-_COARSER = 8
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
     """ε at one time: of each group so far, of the records not selected so far, and of the whole campaign."""
 
     groups: tuple[float, ...]
+    # Training by itself, without selections.
+    trained: tuple[float, ...]
     unselected: float
     campaign: float
 
@@ -59,11 +58,11 @@ def spending(
         return [mechanism for mechanisms in paid[:count] for mechanism in mechanisms]
 
     delta = setting.target_delta
+    trained = tuple(accountant.epsilon(history, delta) for history in training)
     if setting.accounting == "basic":
         costs = [math.fsum(pure_epsilon(kind) for kind in mechanisms_before(group)) for group in range(groups)]
-        own = [accountant.epsilon(history, delta) + cost for history, cost in zip(training, costs, strict=True)]
-        unselected = costs[-1]
-        return Spending(groups=tuple(own), unselected=unselected, campaign=max(*own, unselected))
+        own = [alone + cost for alone, cost in zip(trained, costs, strict=True)]
+        return Spending(groups=tuple(own), trained=trained, unselected=costs[-1], campaign=max(*own, costs[-1]))
     if setting.accounting == "renyi":
         histories = [
             (*history, *((kind, 1) for kind in mechanisms_before(group))) for group, history in enumerate(training)
@@ -72,14 +71,13 @@ def spending(
         unselected = accountant.epsilon([(kind, 1) for kind in mechanisms_before(groups - 1)], delta)
         campaign = GroupedHistory(training=training, selections=released)
         joint = campaign_epsilon(campaign, delta=delta, accounting="renyi", accountant=accountant)
-        return Spending(groups=tuple(own), unselected=unselected, campaign=joint)
+        return Spending(groups=tuple(own), trained=trained, unselected=unselected, campaign=joint)
     # Branch: which later group takes a record is an outcome, so all records outside the initial group share one ε.
     # Beyond what the promise asks, no group's training by itself may cost more than that.
     outside = GroupedHistory(training=((), *training[1:]), selections=released)
     joint = campaign_epsilon(outside, delta=delta, accounting="branch", accountant=accountant)
-    alone = [accountant.epsilon(history, delta) for history in training]
-    own = [alone[0], *(max(joint, cost) for cost in alone[1:])]
-    return Spending(groups=tuple(own), unselected=joint, campaign=max(joint, *own))
+    own = (trained[0], *(max(joint, alone) for alone in trained[1:]))
+    return Spending(groups=own, trained=trained, unselected=joint, campaign=max(joint, *own))
 
 
 def certified(planner: str, proposal: Proposal) -> Plan:
@@ -87,12 +85,11 @@ def certified(planner: str, proposal: Proposal) -> Plan:
     setting, schedule = proposal.setting, proposal.schedule
     _check_shape(setting, schedule)
     accountant = setting.certifier
-    coarse = (
-        PldAccountant(interval=_COARSER * accountant.interval) if isinstance(accountant, PldAccountant) else accountant
-    )
     last = len(schedule.phases)
+    # ε after earlier phases is shown, not promised: a coarser grid, and so a slightly larger ε, will do.
     by_phase = [
-        spending(setting, schedule, done, accountant if done == last else coarse) for done in range(1, last + 1)
+        spending(setting, schedule, done, accountant if done == last else setting.searcher)
+        for done in range(1, last + 1)
     ]
     final = by_phase[-1]
     worst = max(*final.groups, final.unselected, final.campaign)

@@ -5,17 +5,12 @@ from dpal.planning.context import Context
 from dpal.planning.plan import Phase, Proposal, Schedule
 from dpal.planning.selections import planned_selections
 from dpal.planning.setting import Setting
-from dpal.privacy.pld import PldAccountant
 from dpal.privacy.search import most_that_fits
 
 
 def continual(setting: Setting) -> Proposal:
     """The paper's Appendix, "continual learning": before each shared phase one with the new group alone."""
-    # A coarser grid is faster and never below the fine one, so what fits by it fits.
-    searching = setting.certifier
-    if isinstance(searching, PldAccountant):
-        searching = PldAccountant(interval=8 * searching.interval)
-    context = Context.of(setting, accountant=searching)
+    context = Context.of(setting, accountant=setting.searcher)
     selections = planned_selections(setting, context.decisive_order())
     sizes = setting.group_sizes
     shared = [
@@ -34,7 +29,7 @@ def continual(setting: Setting) -> Proposal:
 
     def within(trials: dict[int, Phase], group: int) -> bool:
         candidate = schedule(trials)
-        spent = spending(setting, candidate, len(candidate.phases), searching)
+        spent = spending(setting, candidate, len(candidate.phases), setting.searcher)
         return max(spent.groups[group], spent.campaign) <= setting.target_epsilon
 
     for group in range(1, len(sizes)):

@@ -67,7 +67,8 @@ def solve_phase(task: PhaseTask) -> SolvedPhase:
     last: tuple[Array, Array] | None = None
     for round_number in range(_MOST_ROUNDS):
         room = (before + increments)[:, None] - to_epsilon - task.spent_curves
-        if steps is None or (task.fixed_steps is None and round_number in (1, 2)):
+        drifted = abs(noise / task.noise_multiplier - 1) > 0.01 and round_number < _MOST_ROUNDS // 2
+        if steps is None or (task.fixed_steps is None and (round_number in (1, 2) or drifted)):
             steps = _fewest_steps(task, room)
             noise = task.noise_multiplier
         noise, rates = _noise_for_batch(task, room, steps, noise)

@@ -29,9 +29,20 @@ def make_plan(setting: Setting, planner: str = "step-amplification") -> Plan:
     if planner not in PLANNERS:
         raise InvalidArgument("planner", planner, f"one of {', '.join(PLANNERS)}")
     try:
-        return certified(planner, PLANNERS[planner](setting))
+        plan = certified(planner, PLANNERS[planner](setting))
     except (NoPlan, NoSolution, BudgetExceeded) as error:
         raise NoPlan(f"There is no {planner} plan: {str(error).rstrip('.')}. {_advice(setting, planner)}") from error
+    return _with_remark(plan)
+
+
+def _with_remark(plan: Plan) -> Plan:
+    """The plan, saying so where groups that were to spend everything could not."""
+    lowest = min(group.epsilon_by_phase[-1] for group in plan.groups)
+    if plan.remark or plan.planner != "step-amplification" or lowest >= 0.995 * plan.setting.target_epsilon:
+        return plan
+    return replace(
+        plan, remark=f"The sizes do not let every group spend its budget: the lowest ends at ε {lowest:.4g}."
+    )
 
 
 def plans_of_all(setting: Setting) -> dict[str, Plan | str]:
