@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.planning.certify import Spending, made_phase, spending, training_history
+from dpal.planning.certify import Spending, made_phase, prepare_curves, spending, training_history
 from dpal.planning.context import Context
 from dpal.planning.phase import PhaseTask, solve_phase
 from dpal.planning.plan import Phase, Schedule
@@ -108,6 +108,7 @@ def _selection_costs(context: Context, selections: tuple[PlannedSelection, ...],
 def _spent_curves(
     context: Context, phases: tuple[Phase, ...], selections: tuple[PlannedSelection, ...], groups: int, orders: Array
 ) -> Array:
+    prepare_curves(phases[-1], tuple(orders))
     rows: list[Array] = []
     for group in range(groups):
         history = list(training_history(phases, group))

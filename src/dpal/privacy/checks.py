@@ -9,7 +9,9 @@ from dpal.errors import InvalidArgument
 
 def number(name: str, value: object, allowed: str) -> float:
     """The value as a float; text, booleans, NaN and other things that are no number are refused."""
-    if isinstance(value, bool) or not isinstance(value, SupportsFloat | SupportsIndex):
+    if type(value) is float and value == value:  # the common case, without the slow look at protocols
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | SupportsFloat | SupportsIndex):
         raise InvalidArgument(name, value, allowed)
     try:
         as_float = float(value)
@@ -58,9 +60,11 @@ def non_negative(name: str, value: object) -> float:
 
 def count(name: str, value: object) -> int:
     """A whole number of at least 0."""
+    if type(value) is int and value >= 0:
+        return value
     allowed = "a whole number of at least 0"
     checked = number(name, value, allowed)
     if not 0 <= checked < math.inf or checked != math.floor(checked):
         raise InvalidArgument(name, value, allowed)
     # Through the integer protocol where there is one: a float would lose digits above 2**53.
-    return operator.index(value) if isinstance(value, SupportsIndex) else int(checked)
+    return operator.index(value) if isinstance(value, int | SupportsIndex) else int(checked)

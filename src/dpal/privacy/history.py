@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import astuple
 from typing import TypeAlias
 
 from dpal.errors import InvalidArgument
@@ -37,7 +36,7 @@ def canonical(history: History) -> CanonicalHistory:
     elif gaussians:
         precision = math.fsum(times / kind.noise_multiplier**2 for kind, times in gaussians)
         others.append((Gaussian(noise_multiplier=precision**-0.5), 1))
-    return tuple(sorted(others, key=lambda entry: (entry[0].name, astuple(entry[0]))))
+    return tuple(sorted(others, key=lambda entry: (entry[0].name, entry[0].parameters())))
 
 
 def _checked_entry(entry: object) -> tuple[Mechanism, int]:

@@ -6,10 +6,16 @@ sees a blank in its place (docs/maths/adjacency.md).
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import ClassVar, cast
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
+
+
+@cache
+def _field_names(kind: type["Mechanism"]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +23,9 @@ class Mechanism:
     """Something that touches private data once. How often is for the history to say."""
 
     name: ClassVar[str]
+
+    def parameters(self) -> tuple[float, ...]:
+        return tuple(getattr(self, field_name) for field_name in _field_names(type(self)))
 
     def to_json(self) -> dict[str, object]:
         return {"mechanism": self.name, **asdict(self)}
@@ -117,7 +126,7 @@ def mechanism_from_json(document: object) -> Mechanism:
     kind = MECHANISMS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise InvalidArgument("mechanism", name, f"one of {', '.join(MECHANISMS)}")
-    expected = [field.name for field in fields(kind)]
+    expected = _field_names(kind)
     if sorted(given) != sorted(expected):
         raise InvalidArgument(f"the set of fields of {name}", sorted(given), f"exactly {', '.join(expected)}")
     return kind(**given)
