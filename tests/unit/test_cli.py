@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,54 @@ def test_help_is_enough_to_get_going() -> None:
     assert done.returncode == 0
     for word in ("--phase", "--delta", "--accountant", "--target-epsilon", "--json", "Example"):
         assert word in done.stdout
+
+
+CALL = [
+    *("plan", "--epsilon", "8", "--delta", "1e-5", "--pool-size", "50000", "--initial", "10000"),
+    *("--queries", "10000,3000,1000,1000", "--batch-size", "4096", "--epochs", "30"),
+    *("--planner", "step-amplification", "--selection", "laplace", "--selection-epsilon", "2"),
+    *("--accounting", "basic", "--accountant", "rdp"),
+]
+
+
+def test_plan_writes_draws_and_shows(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib (pip install dpal[plots])")
+    document, picture = tmp_path / "plan.json", tmp_path / "plan.png"
+    done = dpal(*CALL, "--json", str(document), "--plot", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert "every record ends within" in done.stdout
+    written = json.loads(document.read_text())
+    assert [len(phase["sampling_probabilities"]) for phase in written["phases"]] == [1, 2, 3, 4, 5]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert dpal("show-plan", str(document)).returncode == 0
+
+    written["phases"][4]["steps"] += 10
+    document.write_text(json.dumps(written))
+    refused = dpal("show-plan", str(document))
+    assert refused.returncode == 2
+    assert "more than its target of 8" in refused.stderr.replace("\n", " ")
+
+
+def test_plan_compares_the_planners() -> None:
+    done = dpal(*CALL, "--compare")
+    assert done.returncode == 0, done.stderr
+    for planner in ("step-amplification", "optimised", "noise-reduction", "naive", "continual", "no-al"):
+        assert planner in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("plan",), "--epsilon"),
+        (("plan", "--epsilon", "-1"), "target_epsilon is -1.0"),
+        (("plan", "--epsilon", "8", "--queries", "a,b"), "--queries is 'a,b'"),
+        (("plan", "--epsilon", "8", "--planner", "magic"), "planner is 'magic'"),
+        (("plan", "--epsilon", "8", "--accountant", "rdp", "--plot", "plan.xyz"), "named with one of"),
+        (("show-plan", "nowhere.json"), "nowhere.json"),
+    ],
+)
+def test_a_mistaken_plan_gets_a_clear_error(words: tuple[str, ...], message: str) -> None:
+    done = dpal(*words)
+    assert done.returncode == 2
+    assert message in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 # ε of a group ends between target · (1 − this) and target: in the last phase, and before it.
 _LAST_TOLERANCE = 2e-4
-_TOLERANCE = 2e-3
+_TOLERANCE = 4e-3
 
 
 def amplified(
@@ -41,8 +41,11 @@ def amplified(
         groups = index + 1
 
         selected = _selection_costs(context, selections, order, groups)
+        target = float(due[index])
         if setting.acquisition_reads_training_data:
+            # What is due is for training alone; everyone pays for this selection on top of it.
             spent = spent + selected[-1] - selected[-2]
+            target += float(selected[-1])
 
         def certify(
             candidate: Phase, before: tuple[Phase, ...] = phases, selected: Array = selected, is_last: bool = last
@@ -59,7 +62,7 @@ def amplified(
             sizes=sizes[:groups],
             batch_size=setting.batch_size,
             noise_multiplier=context.noise_multiplier,
-            targets=np.full(groups, due[index]),
+            targets=np.full(groups, target),
             spent=np.append(spent, selected[-1]),
             spent_curves=_spent_curves(context, phases, selections, groups, orders),
             orders=orders,

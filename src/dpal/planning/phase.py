@@ -67,7 +67,7 @@ def solve_phase(task: PhaseTask) -> SolvedPhase:
     last: tuple[Array, Array] | None = None
     for round_number in range(_MOST_ROUNDS):
         room = (before + increments)[:, None] - to_epsilon - task.spent_curves
-        drifted = abs(noise / task.noise_multiplier - 1) > 0.01 and round_number < _MOST_ROUNDS // 2
+        drifted = not _near(noise, task) and round_number < _MOST_ROUNDS // 2
         if steps is None or (task.fixed_steps is None and (round_number in (1, 2) or drifted)):
             steps = _fewest_steps(task, room)
             noise = task.noise_multiplier
@@ -78,18 +78,26 @@ def solve_phase(task: PhaseTask) -> SolvedPhase:
         # A rate of 1 cannot go higher: such a group may end below its target.
         reached = (spent >= task.targets * (1 - task.tolerance)) | (rates >= 1)
         off_batch = abs(phase.expected_batch_size / task.batch_size - 1)
-        if excess <= 1 and reached.all() and (off_batch < 2e-3 or (task.fixed_steps is None and (rates >= 1).any())):
+        # The noise is to change a little only; the next round would choose the steps anew.
+        near = task.fixed_steps is not None or _near(noise, task) or round_number >= _MOST_ROUNDS // 2
+        if excess <= 1 and reached.all() and near and (off_batch < 2e-3 or (rates >= 1).any()):
             return SolvedPhase(phase=phase, spent=spent)
         if excess <= 1 and (best is None or off_batch + (1 - excess) < best[0]):
             best = (off_batch + (1 - excess), SolvedPhase(phase=phase, spent=spent))
         proposed = _next_increments(aim - task.spent, increments, spent - task.spent, last)
         last = (increments, spent - task.spent)
         increments = np.where((rates >= 1) & (proposed > increments), increments, proposed)
+    if best is None and task.spent[-1] > 0.2 * task.targets[-1]:
+        raise NoRoom(group=len(task.sizes), available=float(task.targets[-1]), taken=float(task.spent[-1]))
     if best is None:
         raise NoPlan(
             f"no sampling rates were found that end phase {len(task.sizes)} within its ε of {task.targets[-1]:.3g}"
         )
     return best[1]
+
+
+def _near(noise_multiplier: float, task: PhaseTask) -> bool:
+    return abs(noise_multiplier / task.noise_multiplier - 1) < 0.01
 
 
 def _next_increments(wanted: Array, increments: Array, got: Array, last: tuple[Array, Array] | None) -> Array:
@@ -110,7 +118,7 @@ class NoRoom(NoPlan):
 
     def __init__(self, *, group: int, available: float, taken: float) -> None:
         super().__init__(
-            f"selection leaves group {group} no training budget in phase {group}: "
+            f"selection leaves group {group} too little training budget in phase {group}: "
             f"ε {available:.3g} is due by then, and selection takes {taken:.3g} of it"
         )
 

@@ -216,7 +216,7 @@ def _plain(setting: Setting, index: int, name: str, *parameters: tuple[str, floa
 
 
 def _share(setting: Setting) -> float:
-    if setting.selection_epsilon <= 0:
+    if setting.selection_epsilon <= 0 and setting.query_sizes:
         allowed = f"above 0 for the selection {setting.selection!r}, or use the selection 'random'"
         raise InvalidArgument("selection_epsilon", setting.selection_epsilon, allowed)
     return setting.selection_epsilon / max(1, len(setting.query_sizes))

@@ -42,10 +42,13 @@ def noise_multiplier_for(
     ]
 
     def with_noise(noise_multiplier: float) -> History:
-        return before + tuple(
-            (PoissonSampledGaussian(sampling_probability=probability, noise_multiplier=noise_multiplier), steps)
-            for probability, steps in checked_phases
-        )
+        return [
+            *before,
+            *(
+                (PoissonSampledGaussian(sampling_probability=probability, noise_multiplier=noise_multiplier), steps)
+                for probability, steps in checked_phases
+            ),
+        ]
 
     if not any(probability > 0 and steps > 0 for probability, steps in checked_phases):
         raise NoSolution("Every phase has a sampling probability or a number of steps of 0: any noise will do.")

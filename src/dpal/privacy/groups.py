@@ -7,7 +7,7 @@ trains from then on with group j + 1. A record never taken pays for the selectio
 from dataclasses import dataclass
 
 from dpal.errors import InvalidArgument
-from dpal.privacy.history import CanonicalHistory, canonical
+from dpal.privacy.history import History, canonical
 from dpal.privacy.losses import loss_range
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Laplace, Mechanism, PureDP
 
@@ -30,7 +30,7 @@ class Selection:
 class GroupedHistory:
     """The training history of every group, oldest first, and the selections between them."""
 
-    training: tuple[CanonicalHistory, ...]
+    training: tuple[History, ...]
     selections: tuple[Selection, ...] = ()
 
     def __post_init__(self) -> None:

@@ -9,7 +9,12 @@ from dpal.privacy import checks
 from dpal.privacy.mechanisms import Gaussian, Mechanism, PoissonSampledGaussian
 
 History: TypeAlias = Iterable[tuple[Mechanism, int]]
-CanonicalHistory: TypeAlias = tuple[tuple[Mechanism, int], ...]
+
+
+class CanonicalHistory(tuple[tuple[Mechanism, int], ...]):
+    """A history in the form that `canonical` gives, so that nobody does it twice."""
+
+    __slots__ = ()
 
 
 def canonical(history: History) -> CanonicalHistory:
@@ -19,6 +24,8 @@ def canonical(history: History) -> CanonicalHistory:
     probability 1 is no sampling; Gaussians compose into one Gaussian whose inverse variances add,
     also adaptively (arXiv:1905.02383 Cor. 3.3).
     """
+    if isinstance(history, CanonicalHistory):
+        return history
     counts: dict[Mechanism, int] = {}
     for entry in history:
         mechanism, times = _checked_entry(entry)
@@ -36,7 +43,7 @@ def canonical(history: History) -> CanonicalHistory:
     elif gaussians:
         precision = math.fsum(times / kind.noise_multiplier**2 for kind, times in gaussians)
         others.append((Gaussian(noise_multiplier=precision**-0.5), 1))
-    return tuple(sorted(others, key=lambda entry: (entry[0].name, entry[0].parameters())))
+    return CanonicalHistory(sorted(others, key=lambda entry: (entry[0].name, entry[0].parameters())))
 
 
 def _checked_entry(entry: object) -> tuple[Mechanism, int]:
