@@ -23,7 +23,8 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 demo: $(READY)
-	$(BIN)/dpal epsilon --phase 0.5,,60 --phase 0.25,,120 --phase 0.2,,150 --phase 0.2,,150 --phase 0.1667,,180 --target-epsilon 8 --delta 1e-5
+	@mkdir -p dpal-demo
+	$(BIN)/dpal plan --epsilon 8 --queries 10000,3000,1000,1000 --json dpal-demo/plan.json --plot dpal-demo/plan.png
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS)
