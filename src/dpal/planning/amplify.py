@@ -12,7 +12,7 @@ from dpal.planning.plan import Phase, Schedule
 from dpal.planning.rates import useful_orders
 from dpal.planning.selections import PlannedSelection, passed_cost, taken_cost, threshold_cost
 from dpal.privacy.groups import pure_epsilon
-from dpal.privacy.renyi import renyi_curve
+from dpal.privacy.renyi import RdpAccountant, renyi_curve
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ def amplified(
     # Early ε may round to 0 for tiny budgets; what is due must grow all the same.
     due = np.maximum(due, setting.target_epsilon * 0.05 * np.arange(1, len(due) + 1) / len(due))
     orders = useful_orders(order)
+    # Fewer orders are faster and never below all of them; the last phase gets all.
+    quick = RdpAccountant(orders=tuple(orders)) if setting.accountant == "rdp" else setting.searcher
     phases = (made_phase(context.steps[0], context.noise_multiplier, (context.rates[0],), sizes),)
     spent = due[:1]
     for index in range(1, len(sizes)):
@@ -51,7 +53,7 @@ def amplified(
             candidate: Phase, before: tuple[Phase, ...] = phases, selected: Array = selected, is_last: bool = last
         ) -> Array:
             schedule = Schedule(phases=(*before, candidate), selections=selections)
-            costs = spending(setting, schedule, len(before) + 1, setting.searcher)
+            costs = spending(setting, schedule, len(before) + 1, setting.searcher if is_last else quick)
             if setting.accounting == "branch":
                 return _levels(costs, selected)
             own = np.array(costs.groups)

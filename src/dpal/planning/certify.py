@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,15 +29,15 @@ class Spending:
     campaign: float
 
 
+@lru_cache(maxsize=20_000)
+def _step(sampling_probability: float, noise_multiplier: float) -> PoissonSampledGaussian:
+    return PoissonSampledGaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
+
+
 def training_history(phases: tuple[Phase, ...], group: int) -> CanonicalHistory:
     """What training did to a record of the group."""
     return canonical(
-        (
-            PoissonSampledGaussian(
-                sampling_probability=phase.sampling_probabilities[group], noise_multiplier=phase.noise_multiplier
-            ),
-            phase.steps,
-        )
+        (_step(phase.sampling_probabilities[group], phase.noise_multiplier), phase.steps)
         for phase in phases
         if group < len(phase.sampling_probabilities)
     )
@@ -46,7 +47,7 @@ def prepare_curves(phase: Phase, orders: tuple[float, ...]) -> None:
     """Compute the curves of all groups' steps at once, which is much faster than group by group."""
     noise = phase.noise_multiplier
     rates = phase.sampling_probabilities
-    renyi_curve([(PoissonSampledGaussian(sampling_probability=q, noise_multiplier=noise), 1) for q in rates], orders)
+    renyi_curve([(_step(rate, noise), 1) for rate in rates], orders)
 
 
 def spending(
