@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dpal import __version__
 from dpal.errors import DpalError, InvalidArgument
@@ -32,6 +33,11 @@ def main(
     if show_version:
         typer.echo(__version__)
         raise typer.Exit
+
+
+def _rounded_up(noise_multiplier: float) -> str:
+    """Six decimals, upwards: a printed noise multiplier is safe to use."""
+    return f"{math.ceil(noise_multiplier * 1e6) / 1e6:.6f}"
 
 
 def _phase(text: str) -> tuple[float, float | None, int]:
@@ -122,13 +128,12 @@ def epsilon(
         table.add_column(heading, justify="right")
     for index, (probability, noise, steps) in enumerate(filled):
         so_far = counted_by.epsilon(history[: index + 1], delta)
-        table.add_row(str(index + 1), f"{probability:g}", f"{noise:.6g}", str(steps), f"{so_far:.4f}")
+        table.add_row(str(index + 1), f"{probability:g}", _rounded_up(noise or 0.0), str(steps), f"{so_far:.4f}")
     console = Console()
     console.print(table)
     if found is not None:
-        # Rounded up: the printed number is safe to use.
-        console.print(f"noise multiplier [bold]{math.ceil(found * 1e6) / 1e6:.6f}[/bold] for ε ≤ {target_epsilon:g}")
-    console.print(f"ε = [bold]{spent:.6f}[/bold] at δ = {delta:g} ({accountant}, add-or-remove one record)")
+        console.print(f"noise multiplier [bold]{_rounded_up(found)}[/bold] for ε ≤ {target_epsilon:g}")
+    console.print(f"ε = [bold]{spent:.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)")
 
 
 @app.command("plan")
@@ -184,6 +189,8 @@ def plan_command(
     Example: dpal plan --epsilon 8 --pool-size 50000 --initial 10000 --queries 10000,3000,1000,1000
     """
     console = Console()
+    for path in (json_file, plot):
+        _require_place(path)
     setting = api.make_setting(
         target_epsilon=epsilon,
         target_delta=delta,
@@ -231,9 +238,15 @@ def show_plan(
     Console().print(plan_view(load_plan(file)))
 
 
+def _require_place(path: Path | None) -> None:
+    """Refuse a file that could not be written before the work is done, not after."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir() or not path.name):
+        raise InvalidArgument("the file to write", str(path), "a file in a folder that exists")
+
+
 def _sizes(text: str) -> list[int]:
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        return [int(part) for part in text.split(",")]
     except ValueError as error:
         raise InvalidArgument("--queries", text, "whole numbers with commas between, such as 10000,3000") from error
 
@@ -243,5 +256,8 @@ def run() -> None:
     try:
         app()
     except DpalError as error:
-        Console(stderr=True, soft_wrap=True).print(f"[red]error:[/red] {error}", highlight=False)
+        Console(stderr=True, soft_wrap=True).print(Text("error: ", style="red").append(str(error), style="not red"))
+        sys.exit(2)
+    except OSError as error:
+        Console(stderr=True, soft_wrap=True).print(Text(f"error: {error}"))
         sys.exit(2)

@@ -196,3 +196,12 @@ def test_the_accountings_are_ordered() -> None:
         for name, spent in zip(ACCOUNTINGS, (basic, additive, branch), strict=True):
             delta = campaign_delta(campaign, epsilon=spent, accounting=name, accountant=accountant)
             assert delta == pytest.approx(1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [3.0, 300.0, 400.0, 900.0])
+def test_huge_selections_do_not_vanish(size: float) -> None:
+    # Exponentials of such ε underflow; the answer must not.
+    campaign = GroupedHistory(training=((), ()), selections=(Selection(choice=Laplace(epsilon=size)),))
+    for accounting in ("renyi", "branch"):
+        spent = campaign_epsilon(campaign, delta=1e-5, accounting=accounting, accountant=PldAccountant())
+        assert PldAccountant().epsilon([(Laplace(epsilon=size), 1)], 1e-5) * (1 - 1e-6) <= spent <= size * 1.001

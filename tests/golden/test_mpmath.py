@@ -18,7 +18,7 @@ from dpal.privacy.mechanisms import (
     PureDP,
 )
 from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import renyi_curve
+from dpal.privacy.renyi import RdpAccountant, renyi_curve
 from dpal.privacy.sampled_gaussian import log_moments
 
 mpmath.mp.dps = 30
@@ -253,3 +253,20 @@ def test_composed_gaussians_meet_the_closed_form() -> None:
     for epsilon in (0.0, 0.5, 2.0, 4.0):
         exact = float(mpmath.ncdf(0.5 - epsilon) - mpmath.exp(epsilon) * mpmath.ncdf(-0.5 - epsilon))
         assert exact <= PldAccountant().delta(history, epsilon) <= exact * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("steps", "mu", "delta"), [(10**7, 8.0, 1e-8), (10**6, 3.0, 1e-9), (10**5, 3.0, 1e-10), (10**3, 8.0, 1e-12)]
+)
+def test_many_repetitions_at_a_small_delta_stay_above_the_closed_form(steps: int, mu: float, delta: float) -> None:
+    # The rounding of Fourier transforms grows with the repetitions; uncharged, it would make ε too small here.
+    history = [(PoissonSampledGaussian(sampling_probability=1 - 1e-12, noise_multiplier=steps**0.5 / mu), steps)]
+    spent = mpmath.mpf(PldAccountant().epsilon(history, delta))
+    exact = mpmath.ncdf(mu / 2 - spent / mu) - mpmath.exp(spent) * mpmath.ncdf(-mu / 2 - spent / mu)
+    assert exact <= delta
+
+
+@pytest.mark.parametrize("delta", [1e-16, 1e-30])
+def test_a_delta_below_the_grid_is_answered_by_renyi(delta: float) -> None:
+    history = [(PoissonSampledGaussian(sampling_probability=0.1, noise_multiplier=2.0), 100)]
+    assert PldAccountant().epsilon(history, delta) == RdpAccountant().epsilon(history, delta) < math.inf

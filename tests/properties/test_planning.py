@@ -46,7 +46,12 @@ def check(campaign: dict, accountant: str) -> None:
         plan = dpal.plan(accountant=accountant, **campaign)
     except DpalError as refusal:
         # A refusal names a value and what would be allowed or what would help.
-        assert "must be" in str(refusal) or "would help" in str(refusal) or "that works is" in str(refusal)
+        assert (
+            "must be" in str(refusal)
+            or "would help" in str(refusal)
+            or "that works is" in str(refusal)
+            or "Use " in str(refusal)
+        )
     else:
         assert plan.epsilon <= campaign["target_epsilon"]
         assert all(group.epsilon_by_phase[-1] <= campaign["target_epsilon"] for group in plan.groups)

@@ -76,6 +76,8 @@ def make_setting(
     """The setting with every default filled in."""
     epsilon = checks.positive("target_epsilon", target_epsilon)
     pool = checks.count("pool_size", pool_size)
+    if pool == 0:
+        raise InvalidArgument("pool_size", pool_size, "at least 1: there is nothing to learn from an empty pool")
     initial = max(1, pool // 5) if initial_size is None else checks.count("initial_size", initial_size)
     if query_sizes is not None and (labelling_budget is not None or phases is not None):
         raise InvalidArgument("query_sizes", list(query_sizes), "left out where labelling_budget or phases is given")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpal.errors import BudgetExceeded, InvalidArgument
 from dpal.planning.plan import Group, Phase, Plan, Proposal, Schedule, read_proposal
+from dpal.planning.selections import threshold_selection
 from dpal.planning.setting import Setting
 from dpal.privacy.groups import GroupedHistory, pure_epsilon
 from dpal.privacy.history import CanonicalHistory, canonical
@@ -130,53 +131,59 @@ def certified(planner: str, proposal: Proposal) -> Plan:
 
 
 def read_plan(text: str) -> Plan:
-    """A plan from its JSON text, certified anew: its claims must follow from its numbers."""
+    """A plan from its JSON text, certified anew: everything it states must follow from its numbers."""
     try:
-        document: object = json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
+        document: object = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
         raise InvalidArgument("the plan", text[:60], f"JSON ({error})") from error
     plan = certified(*read_proposal(document))
-    claims, truth = _claims(document), _claims(plan.to_json())
-    if claims.keys() != truth.keys():
-        raise InvalidArgument("the plan's statement of ε", sorted(claims.keys() ^ truth.keys()), "complete")
-    for name, stated in claims.items():
-        if not _agrees(stated, truth[name]):
-            raise InvalidArgument(f"{name} in the plan", stated, f"{truth[name]!r}, as its numbers give")
+    _require_same("the plan", document, plan.to_json())
     return plan
 
 
-def load_plan(path: Path) -> Plan:
+def load_plan(path: str | Path) -> Plan:
     """A plan from a file, certified anew."""
-    return read_plan(path.read_text(encoding="utf-8"))
+    try:
+        return read_plan(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidArgument("the plan's file", str(path), "a text in UTF-8") from error
 
 
 def _no_constant(name: str) -> float:
     raise InvalidArgument("a number in the plan", name, "finite")
 
 
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidArgument("an object in the plan", [key for key, _ in pairs], "without a key that stands twice")
+    return found
+
+
+def _require_same(place: str, stated: object, true: object) -> None:
+    """Refuse a document that differs from what its own numbers give; ε may differ by rounding."""
+    if isinstance(true, dict) and isinstance(stated, dict):
+        if stated.keys() != true.keys():
+            raise InvalidArgument(f"the set of fields of {place}", sorted(stated), f"exactly {', '.join(true)}")
+        for key, value in true.items():
+            _require_same(f"{place}: {key}", stated[key], value)
+    elif isinstance(true, list) and isinstance(stated, list):
+        if len(stated) != len(true):
+            raise InvalidArgument(f"the length of {place}", len(stated), str(len(true)))
+        for index, (stated_item, true_item) in enumerate(zip(stated, true, strict=True)):
+            _require_same(f"{place}[{index}]", stated_item, true_item)
+    elif not _agrees(stated, true):
+        raise InvalidArgument(place, stated, f"{true!r}, as the plan's numbers give")
+
+
 def _agrees(stated: object, true: object) -> bool:
+    if isinstance(stated, bool) or isinstance(true, bool):
+        return stated is true
     if isinstance(stated, int | float) and isinstance(true, int | float):
         return math.isclose(stated, true, rel_tol=1e-6, abs_tol=1e-9)
-    return stated == true
-
-
-def _claims(document: object) -> dict[str, object]:
-    """Everything a plan's document says about ε and sizes, by its place."""
-    found: dict[str, object] = {}
-
-    def walk(place: str, value: object) -> None:
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                walk(f"{place}.{key}", inner)
-        elif isinstance(value, list):
-            for index, inner in enumerate(value):
-                walk(f"{place}[{index}]", inner)
-        else:
-            found[place] = value
-
-    for key in ("epsilon", "selection_is_private", "groups", "never_selected"):
-        walk(key, document[key] if isinstance(document, dict) and key in document else None)
-    return found
+    return type(stated) is type(true) and stated == true
 
 
 def _group_sizes(setting: Setting, schedule: Schedule) -> tuple[int, ...]:
@@ -202,6 +209,12 @@ def _check_shape(setting: Setting, schedule: Schedule) -> None:
         if (selection.query_size, selection.unlabelled) != (size, unlabelled):
             stated = (selection.query_size, selection.unlabelled)
             raise InvalidArgument("query_size and unlabelled of a selection", stated, f"{(size, unlabelled)}")
+        if selection.mechanism == "threshold":
+            rebuilt = threshold_selection(size, unlabelled, selection.parameter("choice_epsilon"))
+            for name, value in rebuilt.parameters:
+                if not math.isclose(selection.parameter(name), value, rel_tol=1e-9):
+                    stated = selection.parameter(name)
+                    raise InvalidArgument(f"{name} of a selection", stated, f"{value!r}, as its choice_epsilon gives")
         if selection.mechanism != setting.selection:
             raise InvalidArgument("the mechanism of a selection", selection.mechanism, f"{setting.selection!r}")
     for phase in schedule.phases:

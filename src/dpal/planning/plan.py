@@ -11,6 +11,7 @@ from dpal.planning.setting import Setting
 from dpal.privacy import checks
 
 SCHEMA_VERSION = 1
+PLANNER_NAMES = ("step-amplification", "optimised", "noise-reduction", "naive", "continual", "no-al")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Phase:
     def __post_init__(self) -> None:
         store = object.__setattr__
         store(self, "steps", checks.count("steps", self.steps))
-        store(self, "noise_multiplier", checks.positive("noise_multiplier", self.noise_multiplier))
+        store(self, "noise_multiplier", checks.noise("noise_multiplier", self.noise_multiplier))
         store(self, "expected_batch_size", checks.positive("expected_batch_size", self.expected_batch_size))
         rates = tuple(checks.probability("sampling_probability", rate) for rate in self.sampling_probabilities)
         store(self, "sampling_probabilities", rates)
@@ -123,8 +124,11 @@ def read_proposal(document: object) -> tuple[str, Proposal]:
     phases = tuple(_phase(entry) for entry in _list("phases", _field(top, "phases")))
     selections = tuple(PlannedSelection.from_json(entry) for entry in _list("selections", _field(top, "selections")))
     schedule = Schedule(phases=phases, selections=selections)
+    planner = _field(top, "planner")
+    if planner not in PLANNER_NAMES:
+        raise InvalidArgument("planner", planner, f"one of {', '.join(PLANNER_NAMES)}")
     remark = str(top.get("remark", ""))
-    return str(_field(top, "planner")), Proposal(setting=setting, schedule=schedule, remark=remark)
+    return str(planner), Proposal(setting=setting, schedule=schedule, remark=remark)
 
 
 def _phase(document: object) -> Phase:

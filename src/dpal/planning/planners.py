@@ -30,7 +30,9 @@ def make_plan(setting: Setting, planner: str = "step-amplification") -> Plan:
         raise InvalidArgument("planner", planner, f"one of {', '.join(PLANNERS)}")
     try:
         plan = certified(planner, PLANNERS[planner](setting))
-    except (NoPlan, NoSolution, BudgetExceeded) as error:
+    except NoSolution as error:
+        raise NoPlan(f"There is no {planner} plan: {error}") from error
+    except (NoPlan, BudgetExceeded) as error:
         raise NoPlan(f"There is no {planner} plan: {str(error).rstrip('.')}. {_advice(setting, planner)}") from error
     return _with_remark(plan)
 

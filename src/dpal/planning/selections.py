@@ -7,6 +7,7 @@ from typing import cast
 
 from dpal.errors import InvalidArgument, NoSolution
 from dpal.planning.setting import Setting
+from dpal.privacy import checks
 from dpal.privacy.groups import Selection
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Gaussian, Laplace
 
@@ -79,9 +80,9 @@ class PlannedSelection:
             raise InvalidArgument(f"the set of parameters of {name}", sorted(given), f"exactly {', '.join(wanted)}")
         selection = cls(
             mechanism=name,
-            query_size=cast("int", sizes["query_size"]),
-            unlabelled=cast("int", sizes["unlabelled"]),
-            parameters=tuple((key, cast("float", given[key])) for key in wanted),
+            query_size=checks.count("query_size", sizes["query_size"]),
+            unlabelled=checks.count("unlabelled", sizes["unlabelled"]),
+            parameters=tuple((key, checks.non_negative(key, given[key])) for key in wanted),
         )
         selection.released()  # the mechanisms check the parameters
         return selection
@@ -216,10 +217,10 @@ def _plain(setting: Setting, index: int, name: str, *parameters: tuple[str, floa
 
 
 def _share(setting: Setting) -> float:
-    if setting.selection_epsilon <= 0 and setting.query_sizes:
+    if setting.selection_epsilon <= 0:
         allowed = f"above 0 for the selection {setting.selection!r}, or use the selection 'random'"
         raise InvalidArgument("selection_epsilon", setting.selection_epsilon, allowed)
-    return setting.selection_epsilon / max(1, len(setting.query_sizes))
+    return setting.selection_epsilon / len(setting.query_sizes)
 
 
 # Each builds the selections of a setting; `order` is the Rényi order that decides the setting's ε.
@@ -236,4 +237,4 @@ def planned_selections(setting: Setting, order: float) -> tuple[PlannedSelection
     """The selections of a setting, with every parameter fixed."""
     if setting.selection not in SELECTIONS:
         raise InvalidArgument("selection", setting.selection, f"one of {', '.join(SELECTIONS)}")
-    return tuple(SELECTIONS[setting.selection](setting, order))
+    return tuple(SELECTIONS[setting.selection](setting, order)) if setting.query_sizes else ()

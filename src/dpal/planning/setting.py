@@ -41,6 +41,9 @@ class Setting:
             store(self, name, _size(name, getattr(self, name)))
         store(self, "query_sizes", tuple(_size("a query size", size) for size in self.query_sizes))
         accountant_named(self.accountant)
+        for name in ("free_query_sizes", "acquisition_reads_training_data"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidArgument(name, getattr(self, name), "true or false")
         if self.accounting not in ACCOUNTINGS:
             raise InvalidArgument("accounting", self.accounting, f"one of {', '.join(ACCOUNTINGS)}")
         if self.labelling_budget > self.pool_size:

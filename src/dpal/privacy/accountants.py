@@ -22,6 +22,6 @@ DEFAULT_ACCOUNTANT = "pld"
 
 def accountant_named(name: str) -> RdpAccountant | PldAccountant:
     """The accountant of that name, in its default setting."""
-    if name not in ACCOUNTANTS:
+    if not isinstance(name, str) or name not in ACCOUNTANTS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("accountant", name, f"one of {', '.join(ACCOUNTANTS)}")
     return ACCOUNTANTS[name]

@@ -83,7 +83,7 @@ def sampling_probability_for(
     """The largest sampling probability with which the steps may follow the history."""
     target_epsilon = checks.positive("target_epsilon", target_epsilon)
     target_delta = checks.open_probability("target_delta", target_delta)
-    noise_multiplier = checks.positive("noise_multiplier", noise_multiplier)
+    noise_multiplier = checks.noise("noise_multiplier", noise_multiplier)
     steps = checks.count("steps", steps)
     before = canonical(history)
     _require_budget_left(before, target_epsilon, target_delta, accountant)

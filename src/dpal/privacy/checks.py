@@ -6,6 +6,8 @@ from typing import SupportsFloat, SupportsIndex
 
 from dpal.errors import InvalidArgument
 
+_LARGEST_COUNT = 10**18
+
 
 def number(name: str, value: object, allowed: str) -> float:
     """The value as a float; text, booleans, NaN and other things that are no number are refused."""
@@ -27,6 +29,15 @@ def probability(name: str, value: object) -> float:
     allowed = "a number from 0 to 1"
     checked = number(name, value, allowed)
     if not 0 <= checked <= 1:
+        raise InvalidArgument(name, value, allowed)
+    return checked
+
+
+def noise(name: str, value: object) -> float:
+    """A noise multiplier, within what the arithmetic can tell apart from none and from infinite."""
+    allowed = "a finite number above 0 (from 1e-9 to 1e12)"
+    checked = number(name, value, allowed)
+    if not 1e-9 <= checked <= 1e12:
         raise InvalidArgument(name, value, allowed)
     return checked
 
@@ -59,12 +70,12 @@ def non_negative(name: str, value: object) -> float:
 
 
 def count(name: str, value: object) -> int:
-    """A whole number of at least 0."""
-    if type(value) is int and value >= 0:
+    """A whole number from 0 to 10^18."""
+    if type(value) is int and 0 <= value <= _LARGEST_COUNT:
         return value
-    allowed = "a whole number of at least 0"
+    allowed = "a whole number of at least 0 (and at most 10^18)"
     checked = number(name, value, allowed)
-    if not 0 <= checked < math.inf or checked != math.floor(checked):
+    if not 0 <= checked <= _LARGEST_COUNT or checked != math.floor(checked):
         raise InvalidArgument(name, value, allowed)
     # Through the integer protocol where there is one: a float would lose digits above 2**53.
     return operator.index(value) if isinstance(value, int | SupportsIndex) else int(checked)

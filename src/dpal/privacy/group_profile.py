@@ -74,7 +74,7 @@ class CampaignProfile:
     def _after(self, level: int, asked: Array, direction: Direction) -> Array:
         """δ at the asked ε for a record that the selections before this one have passed over."""
         if level == len(self.selections):
-            return np.maximum(0.0, -np.expm1(asked))
+            return np.maximum(0.0, -np.expm1(np.minimum(asked, 1.0)))
         selection = self.selections[level]
         threshold = 0.0 if selection.threshold is None else pure_epsilon(selection.threshold)
         left = asked - threshold
@@ -127,7 +127,13 @@ def _chords(nodes: Array, values: Array) -> Profile:
     """The curve through the nodes, straight in exp(ε): never below a hockey stick, which is convex there."""
 
     def interpolated(asked: Array) -> Array:
-        shift = nodes[-1]
-        return np.interp(np.exp(asked - shift), np.exp(nodes - shift), values)
+        if len(nodes) == 1:
+            return np.full(asked.shape, values[0])
+        left = np.clip(np.searchsorted(nodes, asked, side="right") - 1, 0, len(nodes) - 2)
+        start, end = nodes[left], nodes[left + 1]
+        # (e^x − e^start) / (e^end − e^start), in terms that cannot overflow; where they underflow the answer is the
+        # left end's, which is above.
+        share = np.exp(asked - end) * -np.expm1(start - asked) / -np.expm1(start - end)
+        return values[left] + np.clip(share, 0.0, 1.0) * (values[left + 1] - values[left])
 
     return interpolated

@@ -1,5 +1,7 @@
 """One ε for training and selection together, under the accountings by name."""
 
+import math
+
 import numpy as np
 
 from dpal.errors import InvalidArgument
@@ -26,7 +28,11 @@ def campaign_epsilon(
         return max(*(before + own for before, own in zip(spent, trained, strict=True)), spent[-1])
     follow = accounting == "branch"
     if isinstance(accountant, PldAccountant):
-        return CampaignProfile.of(campaign, accountant, follow_branches=follow).epsilon(delta)
+        spent = CampaignProfile.of(campaign, accountant, follow_branches=follow).epsilon(delta)
+        if math.isfinite(spent):
+            return spent
+        # A δ below the arithmetic of the grid has no answer there; the Rényi bound holds for every δ.
+        accountant = RdpAccountant()
     curve = campaign_curve(campaign, accountant.orders, follow_branches=follow)
     return epsilon_from_curve(curve, np.asarray(accountant.orders), delta) if curve.any() else 0.0
 

@@ -49,7 +49,7 @@ class PoissonSampledGaussian(Mechanism):
     def __post_init__(self) -> None:
         self._store(
             sampling_probability=checks.probability("sampling_probability", self.sampling_probability),
-            noise_multiplier=checks.positive("noise_multiplier", self.noise_multiplier),
+            noise_multiplier=checks.noise("noise_multiplier", self.noise_multiplier),
         )
 
 
@@ -61,7 +61,7 @@ class Gaussian(Mechanism):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        self._store(noise_multiplier=checks.positive("noise_multiplier", self.noise_multiplier))
+        self._store(noise_multiplier=checks.noise("noise_multiplier", self.noise_multiplier))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 import json
 import re
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import pytest
 from settings import PAPER, PAPERS_SELECTION
@@ -9,7 +10,7 @@ import dpal
 from dpal.errors import BudgetExceeded, InvalidArgument, NoPlan
 from dpal.planning.api import make_setting
 from dpal.planning.objective import lift, objective
-from dpal.planning.plan import Schedule
+from dpal.planning.plan import PLANNER_NAMES, Schedule
 from dpal.planning.planners import PLANNERS
 from dpal.planning.selections import PlannedSelection, threshold_selection
 from dpal.planning.setting import default_delta, equal_queries
@@ -65,7 +66,6 @@ def test_the_document_has_what_it_promises(small: dpal.Plan) -> None:
     [
         lambda document: document["phases"][1].update(steps=document["phases"][1]["steps"] + 20),
         lambda document: document["phases"][0].update(noise_multiplier=0.9 * document["phases"][0]["noise_multiplier"]),
-        lambda document: document["selections"][0].update(probability_high=0.95),
         lambda document: document.update(target_delta=1e-9),
         lambda document: document.update(target_epsilon=7.9),
     ],
@@ -93,6 +93,17 @@ def test_a_plan_edited_to_overspend_is_refused(small: dpal.Plan, change) -> None
         lambda document: document["phases"][0].update(surprise=1),
         lambda document: document["setting"].update(surprise=1),
         lambda document: document["setting"].update(pool_size=-1),
+        lambda document: document["setting"].update(free_query_sizes="x"),
+        lambda document: document["selections"][0].update(probability_high=0.95),
+        lambda document: document["selections"][0].update(choice_epsilon=1e-4),
+        lambda document: document["selections"][0].update(fraction_above=True),
+        lambda document: document["selections"][0].update(choice_epsilon="abc"),
+        lambda document: document["groups"].append({}),
+        lambda document: document.update(planner="my own"),
+        lambda document: document.update(surprise=1),
+        lambda document: document.update(schema_version=True),
+        lambda document: document.update(accountant=["rdp"]),
+        lambda document: document["phases"][0].update(steps=10**400),
     ],
 )
 def test_a_plan_with_false_or_missing_statements_is_refused(small: dpal.Plan, change) -> None:
@@ -100,7 +111,25 @@ def test_a_plan_with_false_or_missing_statements_is_refused(small: dpal.Plan, ch
         dpal.read_plan(edited(small, change))
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "[]", "null", '{"schema_version": NaN}'])
+def test_a_key_that_stands_twice_is_refused(small: dpal.Plan) -> None:
+    with pytest.raises(InvalidArgument, match="stands twice"):
+        dpal.read_plan(small.to_text().replace("{", '{"epsilon": 0.001, ', 1))
+
+
+def test_a_plan_is_loaded_from_a_path_or_its_name(small: dpal.Plan, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(small.to_text(), encoding="utf-8")
+    assert dpal.load_plan(file) == dpal.load_plan(str(file)) == small
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidArgument, match="UTF-8"):
+        dpal.load_plan(file)
+
+
+def test_the_names_of_planners_agree() -> None:
+    assert tuple(PLANNERS) == PLANNER_NAMES
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "null", '{"schema_version": NaN}', "[" * 100_000, "1" * 5000])
 def test_what_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument):
         dpal.read_plan(text)
