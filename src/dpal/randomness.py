@@ -5,6 +5,7 @@ part in them and leaks nothing (Mironov 2012).
 """
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -17,14 +18,14 @@ from dpal.errors import InvalidArgument
 _WORD = 32
 
 
-class Randomness:
+class Randomness(ABC):
     """Random bits, and exact coins made of them."""
 
     is_secure: bool = False
 
+    @abstractmethod
     def bytes(self, count: int) -> bytes:
         """So many random bytes."""
-        raise NotImplementedError
 
     def words(self, count: int) -> NDArray[np.uint32]:
         """So many independent uniform 32-bit integers."""
