@@ -1,6 +1,5 @@
 """What all planners need of a setting: the naive phases, the common noise multiplier, and the order that decides."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from dpal.planning.setting import Setting
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
 from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import DEFAULT_ORDERS, RdpAccountant, renyi_curve
+from dpal.privacy.renyi import DEFAULT_ORDERS, RdpAccountant, conversion, renyi_curve
 
 Array = NDArray[np.float64]
 
@@ -65,8 +64,7 @@ class Context:
         """The Rényi order that gives the initial group's ε."""
         orders = np.asarray(DEFAULT_ORDERS)
         curve = renyi_curve(self.naive_history(len(self.rates)))
-        values = curve + np.log1p(-1 / orders) - (math.log(self.setting.target_delta) + np.log(orders)) / (orders - 1)
-        return float(orders[int(values.argmin())])
+        return float(orders[int((curve + conversion(orders, self.setting.target_delta)).argmin())])
 
     def epsilon_by_phase(self) -> Array:
         """ε of the initial group after each naive phase: what every group is to have spent by then."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dpal.errors import NoPlan
 from dpal.planning.certify import made_phase
 from dpal.planning.plan import Phase
-from dpal.planning.rates import RateTable, conversion, rate_table
+from dpal.planning.rates import RateTable, rate_table
+from dpal.privacy.renyi import conversion
 
 Array = NDArray[np.float64]
 

@@ -61,8 +61,3 @@ def useful_orders(decisive: float) -> Array:
     orders = np.asarray(DEFAULT_ORDERS)
     near = orders[(orders >= 1 + (decisive - 1) / 4) & (orders <= 4 * decisive)]
     return near[:: max(1, len(near) // 40)]
-
-
-def conversion(orders: Array, delta: float) -> Array:
-    """What the step from a curve to ε adds at each order (arXiv:2004.00010 Prop. 12)."""
-    return np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)

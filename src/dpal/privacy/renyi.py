@@ -134,13 +134,17 @@ def bernoulli_curve(probability: float, other_probability: float, alpha: Array) 
     return np.logaddexp(taken, passed) / (alpha - 1) if probability != other_probability else np.zeros(len(alpha))
 
 
+def conversion(orders: Array, delta: float) -> Array:
+    """What the step from a divergence to ε at δ adds at each order (arXiv:2004.00010 Prop. 12)."""
+    return np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+
+
 def epsilon_from_curve(curve: Array, orders: Array, delta: float) -> float:
-    """The smallest ε that the curve proves at δ: arXiv:2004.00010 Prop. 12, minimised over orders.
+    """The smallest ε that the curve proves at δ, minimised over orders.
 
     Where the formula falls below 0 the answer is 0, since (ε, δ) with ε < 0 implies (0, δ).
     """
-    candidates = curve + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
-    return max(0.0, float(candidates.min()))
+    return max(0.0, float((curve + conversion(orders, delta)).min()))
 
 
 def delta_from_curve(curve: Array, orders: Array, epsilon: float) -> float:
