@@ -17,6 +17,7 @@ from dpal.planning import api
 from dpal.planning.certify import load_plan
 from dpal.planning.planners import PLANNERS, make_plan, plans_of_all
 from dpal.planning.selections import SELECTIONS
+from dpal.planning.setting import AIMS, MEAN_SCORE
 from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
@@ -165,6 +166,13 @@ def plan_command(
     selection_epsilon: Annotated[
         float | None, typer.Option(help="The part of ε that selection may use. Default: a quarter.")
     ] = None,
+    selection_aim: Annotated[
+        str,
+        typer.Option(
+            help="What threshold sampling serves best: the mean score of what it takes, or overlap with the true top.",
+            metavar="|".join(AIMS),
+        ),
+    ] = MEAN_SCORE,
     reads_training_data: Annotated[
         bool, typer.Option("--reads-training-data", help="The acquisition function reads labelled records too.")
     ] = False,
@@ -203,6 +211,7 @@ def plan_command(
         epochs=epochs,
         selection=selection,
         selection_epsilon=selection_epsilon,
+        selection_aim=selection_aim,
         acquisition_reads_training_data=reads_training_data,
         accounting=accounting,
         accountant=accountant,

@@ -41,6 +41,8 @@ def values_for(field_name: str) -> st.SearchStrategy[float]:
         "epsilon": st.floats(0.01, 3.0),
         "probability_high": st.floats(0.01, 0.95),
         "probability_low": st.floats(0.01, 0.95),
+        "grid_steps": st.integers(1, 300),
+        "participation": st.floats(0.05, 1.0),
     }[field_name]
 
 
@@ -58,7 +60,7 @@ def history_of(phases: list[tuple[float, float, int]]):
 
 def test_reflection_finds_every_mechanism() -> None:
     assert set(KINDS) == set(MECHANISMS.values())
-    assert len(KINDS) == 6
+    assert len(KINDS) == 8
 
 
 @BOTH

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Plan
 from dpal.planning.planners import make_plan
-from dpal.planning.setting import Setting, default_delta, equal_queries
+from dpal.planning.setting import MEAN_SCORE, Setting, default_delta, equal_queries
 from dpal.privacy import checks
 from dpal.privacy.accountants import DEFAULT_ACCOUNTANT
 
@@ -28,6 +28,7 @@ def plan(
     epochs: float = DEFAULT_EPOCHS,
     selection: str = "threshold",
     selection_epsilon: float | None = None,
+    selection_aim: str = MEAN_SCORE,
     acquisition_reads_training_data: bool = False,
     planner: str = DEFAULT_PLANNER,
     accounting: str | None = None,
@@ -49,6 +50,7 @@ def plan(
         epochs=epochs,
         selection=selection,
         selection_epsilon=selection_epsilon,
+        selection_aim=selection_aim,
         acquisition_reads_training_data=acquisition_reads_training_data,
         accounting=accounting,
         accountant=accountant,
@@ -69,6 +71,7 @@ def make_setting(
     epochs: float,
     selection: str,
     selection_epsilon: float | None,
+    selection_aim: str,
     acquisition_reads_training_data: bool,
     accounting: str | None,
     accountant: str,
@@ -102,6 +105,7 @@ def make_setting(
         epochs=epochs,
         selection=selection,
         selection_epsilon=(0.0 if is_free else epsilon / 4) if selection_epsilon is None else selection_epsilon,
+        selection_aim=selection_aim,
         acquisition_reads_training_data=acquisition_reads_training_data,
         accounting=("basic" if acquisition_reads_training_data else "branch") if accounting is None else accounting,
         accountant=accountant,

@@ -210,7 +210,8 @@ def _check_shape(setting: Setting, schedule: Schedule) -> None:
             stated = (selection.query_size, selection.unlabelled)
             raise InvalidArgument("query_size and unlabelled of a selection", stated, f"{(size, unlabelled)}")
         if selection.mechanism == "threshold":
-            rebuilt = threshold_selection(size, unlabelled, selection.parameter("choice_epsilon"))
+            choice_epsilon = selection.parameter("choice_epsilon")
+            rebuilt = threshold_selection(size, unlabelled, choice_epsilon, setting.selection_aim)
             for name, value in rebuilt.parameters:
                 if not math.isclose(selection.parameter(name), value, rel_tol=1e-9):
                     stated = selection.parameter(name)

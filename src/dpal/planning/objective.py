@@ -60,8 +60,13 @@ def lift(selection: PlannedSelection) -> float:
             return 2 * mean - 1
         case "laplace":
             return _noisy_lift(fraction, lambda x: _laplace_survival(x * selection.parameter("epsilon")))
-        case "gaussian":
-            return _noisy_lift(fraction, lambda x: ndtr(-x / selection.parameter("noise_multiplier")))
+        case "gaussian" | "sampled-gaussian":
+            part = 1.0 if selection.mechanism == "gaussian" else selection.parameter("participation")
+            noise = selection.parameter("noise_multiplier")
+            return _noisy_lift(min(fraction / part, 1.0), lambda x: ndtr(-x / noise))
+        case "exponential":
+            weight = selection.parameter("weight_epsilon")
+            return _noisy_lift(fraction, lambda x: -np.expm1(-np.exp(np.minimum(-x * weight, 700.0))))
         case "none":
             return 1 - fraction
         case _:

@@ -6,15 +6,20 @@ from dataclasses import dataclass
 from typing import cast
 
 from dpal.errors import InvalidArgument, NoSolution
-from dpal.planning.setting import Setting
+from dpal.planning.setting import MEAN_SCORE, Setting
 from dpal.privacy import checks
 from dpal.privacy.groups import Selection
-from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Gaussian, Laplace
+from dpal.privacy.mechanisms import BernoulliSelection, DiscreteGaussian, DiscreteLaplace, Exponential, PureDP
+from dpal.privacy.one_shot import one_shot_epsilon, weight_epsilon_for
 
 # The ε of the private quantile that sets the threshold: plenty for thousands of records.
 THRESHOLD_EPSILON = 0.05
 # The public fraction of scores above the threshold that serves the mean score best.
-FRACTION_ABOVE = 0.45
+_FRACTION_FOR_MEAN_SCORE = 0.45
+# Noisy mechanisms round scores to this many steps: far finer than their noise.
+GRID_STEPS = 1024
+# The part of the pool that the sampled Gaussian looks at, as in the paper.
+PARTICIPATION = 0.7
 # Beyond this ratio of probabilities a threshold selection gains next to nothing.
 _LARGEST_CHOICE_EPSILON = 5.0
 
@@ -39,9 +44,20 @@ class PlannedSelection:
         """What this selection tells about a record, for the accountants."""
         match self.mechanism:
             case "laplace":
-                return Selection(choice=Laplace(epsilon=self.parameter("epsilon")))
-            case "gaussian":
-                return Selection(choice=Gaussian(noise_multiplier=self.parameter("noise_multiplier")))
+                steps = int(self.parameter("grid_steps"))
+                return Selection(choice=DiscreteLaplace(epsilon=self.parameter("epsilon"), grid_steps=steps))
+            case "gaussian" | "sampled-gaussian":
+                choice = DiscreteGaussian(
+                    noise_multiplier=self.parameter("noise_multiplier"),
+                    grid_steps=int(self.parameter("grid_steps")),
+                    participation=1.0 if self.mechanism == "gaussian" else self.parameter("participation"),
+                )
+                return Selection(choice=choice)
+            case "exponential":
+                weight_epsilon = self.parameter("weight_epsilon")
+                return Selection(
+                    choice=PureDP(epsilon=one_shot_epsilon(weight_epsilon, self.unlabelled, self.query_size))
+                )
             case "threshold":
                 choice = BernoulliSelection(
                     probability_high=self.parameter("probability_high"),
@@ -82,29 +98,37 @@ class PlannedSelection:
             mechanism=name,
             query_size=checks.count("query_size", sizes["query_size"]),
             unlabelled=checks.count("unlabelled", sizes["unlabelled"]),
-            parameters=tuple((key, checks.non_negative(key, given[key])) for key in wanted),
+            parameters=tuple(
+                (key, checks.count(key, given[key]) if key == "grid_steps" else checks.non_negative(key, given[key]))
+                for key in wanted
+            ),
         )
         selection.released()  # the mechanisms check the parameters
         return selection
 
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
-    "laplace": ("epsilon",),
-    "gaussian": ("noise_multiplier",),
+    "laplace": ("epsilon", "grid_steps"),
+    "gaussian": ("noise_multiplier", "grid_steps"),
+    "sampled-gaussian": ("noise_multiplier", "grid_steps", "participation"),
+    "exponential": ("weight_epsilon",),
     "threshold": ("choice_epsilon", "fraction_above", "threshold_epsilon", "probability_high", "probability_low"),
     "random": (),
     "none": (),
 }
 
 
-def threshold_selection(query_size: int, unlabelled: int, choice_epsilon: float) -> PlannedSelection:
+def threshold_selection(
+    query_size: int, unlabelled: int, choice_epsilon: float, aim: str = MEAN_SCORE
+) -> PlannedSelection:
     """Threshold sampling that takes query_size of the unlabelled in expectation."""
+    fraction_above = _FRACTION_FOR_MEAN_SCORE if aim == MEAN_SCORE else query_size / unlabelled
     growth = math.exp(choice_epsilon)
-    low = query_size / (unlabelled * (FRACTION_ABOVE * growth + 1 - FRACTION_ABOVE))
+    low = query_size / (unlabelled * (fraction_above * growth + 1 - fraction_above))
     high = min(low * growth, 1 - (1 - low) / growth)
     if high < low * growth:
         # So many are wanted that 1 − high binds instead: keep the ratio there and the expected number.
-        low = 1 - (1 - query_size / unlabelled) / (FRACTION_ABOVE / growth + 1 - FRACTION_ABOVE)
+        low = 1 - (1 - query_size / unlabelled) / (fraction_above / growth + 1 - fraction_above)
         high = 1 - (1 - low) / growth
     if not 0 < low <= high < 1:
         raise NoSolution(
@@ -117,7 +141,7 @@ def threshold_selection(query_size: int, unlabelled: int, choice_epsilon: float)
         unlabelled=unlabelled,
         parameters=(
             ("choice_epsilon", choice_epsilon),
-            ("fraction_above", FRACTION_ABOVE),
+            ("fraction_above", fraction_above),
             ("threshold_epsilon", THRESHOLD_EPSILON),
             ("probability_high", high),
             ("probability_low", low),
@@ -128,17 +152,28 @@ def threshold_selection(query_size: int, unlabelled: int, choice_epsilon: float)
 def _laplace(setting: Setting, order: float) -> list[PlannedSelection]:
     # The paper's: ε_sel/T for each of T selections.
     share = _share(setting)
-    return [_plain(setting, index, "laplace", ("epsilon", share)) for index in range(len(setting.query_sizes))]
+    return _same(setting, "laplace", ("epsilon", share), ("grid_steps", GRID_STEPS))
 
 
-def _gaussian(setting: Setting, order: float) -> list[PlannedSelection]:
-    if setting.accounting == "basic":
-        raise InvalidArgument("accounting", "basic", "renyi or branch with the selection gaussian, which has no pure ε")
-    # The noise whose curve, at the order that decides, is the same share that Laplace would get.
-    noise = math.sqrt(order / (2 * _share(setting)))
-    return [
-        _plain(setting, index, "gaussian", ("noise_multiplier", noise)) for index in range(len(setting.query_sizes))
-    ]
+def _exponential(setting: Setting, order: float) -> list[PlannedSelection]:
+    share = _share(setting)
+    sizes = zip(setting.unlabelled_before_query, setting.query_sizes, strict=True)
+    weights = [weight_epsilon_for(share, unlabelled, query_size) for unlabelled, query_size in sizes]
+    return [_plain(setting, index, "exponential", ("weight_epsilon", weight)) for index, weight in enumerate(weights)]
+
+
+def _gaussian(name: str, participation: float) -> Callable[[Setting, float], list[PlannedSelection]]:
+    def build(setting: Setting, order: float) -> list[PlannedSelection]:
+        if setting.accounting == "basic":
+            allowed = f"renyi or branch with the selection {name}, which has no pure ε"
+            raise InvalidArgument("accounting", "basic", allowed)
+        # The noise whose curve, at the order that decides, is the same share that Laplace would get.
+        mixed = math.log1p(math.expm1(min((order - 1) * _share(setting), 600.0)) / participation) / (order - 1)
+        noise = math.sqrt(order / (2 * mixed))
+        extra = () if participation == 1 else (("participation", participation),)
+        return _same(setting, name, ("noise_multiplier", noise), ("grid_steps", GRID_STEPS), *extra)
+
+    return build
 
 
 def _threshold(setting: Setting, order: float) -> list[PlannedSelection]:
@@ -156,8 +191,8 @@ def _threshold(setting: Setting, order: float) -> list[PlannedSelection]:
                 f"pay for the threshold (ε {THRESHOLD_EPSILON} each). Use at least "
                 f"{2 * THRESHOLD_EPSILON * len(setting.query_sizes):g}, or the selection 'random'."
             )
-        choice_epsilon = _affordable_choice(query_size, unlabelled, share, allowed, setting.accounting, order)
-        selection = threshold_selection(query_size, unlabelled, choice_epsilon)
+        choice_epsilon = _affordable_choice(setting, query_size, unlabelled, share, allowed, order)
+        selection = threshold_selection(query_size, unlabelled, choice_epsilon, setting.selection_aim)
         if setting.accounting == "branch":
             passed += passed_cost(selection, order)
         chosen.append(selection)
@@ -165,18 +200,19 @@ def _threshold(setting: Setting, order: float) -> list[PlannedSelection]:
 
 
 def _affordable_choice(
-    query_size: int, unlabelled: int, share: float, allowed: float, accounting: str, order: float
+    setting: Setting, query_size: int, unlabelled: int, share: float, allowed: float, order: float
 ) -> float:
-    if accounting == "basic":
+    if setting.accounting == "basic":
         return share - THRESHOLD_EPSILON
-    if accounting == "renyi":
+    if setting.accounting == "renyi":
         # One bit's curve is at most order·ε²/8; a bit of that size is charged to everyone in each selection.
-        return math.sqrt(8 * max(share - threshold_cost(accounting, order), 1e-6) / order)
+        return math.sqrt(8 * max(share - threshold_cost(setting.accounting, order), 1e-6) / order)
     low, high = 0.0, _LARGEST_CHOICE_EPSILON
     for _ in range(50):
         middle = (low + high) / 2
         try:
-            fits = taken_cost(threshold_selection(query_size, unlabelled, middle), order) <= allowed
+            selection = threshold_selection(query_size, unlabelled, middle, setting.selection_aim)
+            fits = taken_cost(selection, order) <= allowed
         except NoSolution:
             fits = False
         low, high = (middle, high) if fits else (low, middle)
@@ -202,9 +238,13 @@ def passed_cost(selection: PlannedSelection, order: float) -> float:
 
 def _free(name: str) -> Callable[[Setting, float], list[PlannedSelection]]:
     def build(setting: Setting, order: float) -> list[PlannedSelection]:
-        return [_plain(setting, index, name) for index in range(len(setting.query_sizes))]
+        return _same(setting, name)
 
     return build
+
+
+def _same(setting: Setting, name: str, *parameters: tuple[str, float]) -> list[PlannedSelection]:
+    return [_plain(setting, index, name, *parameters) for index in range(len(setting.query_sizes))]
 
 
 def _plain(setting: Setting, index: int, name: str, *parameters: tuple[str, float]) -> PlannedSelection:
@@ -227,7 +267,9 @@ def _share(setting: Setting) -> float:
 SELECTIONS: dict[str, Callable[[Setting, float], list[PlannedSelection]]] = {
     "threshold": _threshold,
     "laplace": _laplace,
-    "gaussian": _gaussian,
+    "gaussian": _gaussian("gaussian", 1.0),
+    "sampled-gaussian": _gaussian("sampled-gaussian", PARTICIPATION),
+    "exponential": _exponential,
     "random": _free("random"),
     "none": _free("none"),
 }

@@ -10,6 +10,9 @@ from dpal.privacy.joint import ACCOUNTINGS
 from dpal.privacy.pld import PldAccountant
 from dpal.privacy.renyi import RdpAccountant
 
+MEAN_SCORE = "mean-score"
+AIMS = (MEAN_SCORE, "overlap")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -27,6 +30,8 @@ class Setting:
     selection: str = "threshold"
     # The part of ε that selection may use in all; for threshold sampling see planning/selections.py.
     selection_epsilon: float = 0.0
+    # What threshold sampling serves best: the mean score of what it takes, or its overlap with the true top.
+    selection_aim: str = MEAN_SCORE
     acquisition_reads_training_data: bool = False
     accounting: str = "branch"
     accountant: str = DEFAULT_ACCOUNTANT
@@ -46,6 +51,8 @@ class Setting:
                 raise InvalidArgument(name, getattr(self, name), "true or false")
         if self.accounting not in ACCOUNTINGS:
             raise InvalidArgument("accounting", self.accounting, f"one of {', '.join(ACCOUNTINGS)}")
+        if self.selection_aim not in AIMS:
+            raise InvalidArgument("selection_aim", self.selection_aim, f"one of {', '.join(AIMS)}")
         if self.labelling_budget > self.pool_size:
             allowed = f"at most the pool size of {self.pool_size:,}"
             raise InvalidArgument("the initial size and the query sizes together", self.labelling_budget, allowed)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dpal.errors import InvalidArgument
 from dpal.privacy.history import History, canonical
 from dpal.privacy.losses import loss_range
-from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Laplace, Mechanism, PureDP
+from dpal.privacy.mechanisms import BernoulliSelection, DiscreteLaplace, Exponential, Laplace, Mechanism, PureDP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class GroupedHistory:
 
 def pure_epsilon(mechanism: Mechanism) -> float:
     """The ε of a mechanism that is ε-DP with δ = 0."""
-    if isinstance(mechanism, Laplace | Exponential | PureDP):
+    if isinstance(mechanism, Laplace | DiscreteLaplace | Exponential | PureDP):
         return mechanism.epsilon
     if isinstance(mechanism, BernoulliSelection):
         low, high = loss_range(mechanism)

@@ -7,7 +7,7 @@ kept: a mean-preserving spread of the likelihood ratio, which can only raise eve
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import singledispatch
 
@@ -18,6 +18,8 @@ from scipy.special import ndtr
 from dpal.errors import InvalidArgument
 from dpal.privacy.mechanisms import (
     BernoulliSelection,
+    DiscreteGaussian,
+    DiscreteLaplace,
     Exponential,
     Gaussian,
     Laplace,
@@ -30,6 +32,7 @@ Array = NDArray[np.float64]
 
 # Losses without bound end where the normal distribution has less than exp(-50) left.
 _TAIL_DEVIATIONS = 9.85
+_GAUSSIAN_TAIL = math.exp(-48)
 
 
 class Direction(Enum):
@@ -163,7 +166,7 @@ def _cell_probabilities(x: Array) -> Array:
 
 
 @loss_range.register
-def _(mechanism: Laplace | Exponential | PureDP) -> tuple[float, float]:
+def _(mechanism: Laplace | Exponential | PureDP | DiscreteLaplace) -> tuple[float, float]:
     return -mechanism.epsilon, mechanism.epsilon
 
 
@@ -195,7 +198,7 @@ def _(mechanism: PureDP, interval: float) -> LossCells:
     # Randomised response dominates every ε-DP mechanism (arXiv:1311.0776).
     truth = 1 / (1 + math.exp(-mechanism.epsilon))
     lie = math.exp(-mechanism.epsilon) * truth
-    return _coin_cells(interval, (mechanism.epsilon, -mechanism.epsilon), (truth, lie), (lie, truth))
+    return _atom_cells(interval, (mechanism.epsilon, -mechanism.epsilon), (truth, lie), (lie, truth))
 
 
 @loss_range.register
@@ -207,7 +210,7 @@ def _(mechanism: BernoulliSelection) -> tuple[float, float]:
 @loss_cells.register
 def _(mechanism: BernoulliSelection, interval: float) -> LossCells:
     high, low = mechanism.probability_high, mechanism.probability_low
-    return _coin_cells(interval, _bernoulli_losses(mechanism), (high, 1 - high), (low, 1 - low))
+    return _atom_cells(interval, _bernoulli_losses(mechanism), (high, 1 - high), (low, 1 - low))
 
 
 def _bernoulli_losses(mechanism: BernoulliSelection) -> tuple[float, float]:
@@ -215,16 +218,63 @@ def _bernoulli_losses(mechanism: BernoulliSelection) -> tuple[float, float]:
     return math.log(high) - math.log(low), math.log1p(-high) - math.log1p(-low)
 
 
-def _coin_cells(
-    interval: float, losses: tuple[float, float], record: tuple[float, float], blank: tuple[float, float]
+@loss_cells.register
+def _(mechanism: DiscreteLaplace, interval: float) -> LossCells:
+    # The output x is centred on grid_steps with the record and on 0 with a blank. All x ≥ grid_steps share the loss ε,
+    # all x ≤ 0 share −ε.
+    steps = mechanism.grid_steps
+    ratio = math.exp(-mechanism.epsilon / steps)
+    x = np.arange(steps + 1, dtype=np.float64)
+    losses = (2 * x - steps) * (mechanism.epsilon / steps)
+    weights = np.full(steps + 1, -math.expm1(-mechanism.epsilon / steps))
+    weights[[0, -1]] = 1.0
+    record = weights * np.exp((x - steps) * (mechanism.epsilon / steps)) / (1 + ratio)
+    return _atom_cells(interval, losses, record, record[::-1])
+
+
+@loss_range.register
+def _(mechanism: DiscreteGaussian) -> tuple[float, float]:
+    losses = _discrete_gaussian_losses(mechanism, _discrete_gaussian_outputs(mechanism))
+    return float(losses[0]), float(losses[-1])
+
+
+@loss_cells.register
+def _(mechanism: DiscreteGaussian, interval: float) -> LossCells:
+    x = _discrete_gaussian_outputs(mechanism)
+    # Both are divided by the same sum: what the ends leave out is below exp(−48) and charged as an infinite loss.
+    total = np.exp(-(np.arange(-x[-1], x[-1] + 1, dtype=np.float64) ** 2) / (2 * mechanism.variance)).sum()
+    part = mechanism.participation
+    record = part * np.exp(-((x - mechanism.grid_steps) ** 2) / (2 * mechanism.variance)) / total
+    blank = part * np.exp(-(x**2) / (2 * mechanism.variance)) / total
+    losses = _discrete_gaussian_losses(mechanism, x)
+    left_out = 1 - part
+    cells = _atom_cells(interval, np.append(losses, 0.0), np.append(record, left_out), np.append(blank, left_out))
+    return replace(cells, record_outside=_GAUSSIAN_TAIL, blank_outside=_GAUSSIAN_TAIL)
+
+
+def _discrete_gaussian_outputs(mechanism: DiscreteGaussian) -> Array:
+    reach = math.ceil(_TAIL_DEVIATIONS * math.sqrt(mechanism.variance))
+    return np.arange(-reach, mechanism.grid_steps + reach + 1, dtype=np.float64)
+
+
+def _discrete_gaussian_losses(mechanism: DiscreteGaussian, x: Array) -> Array:
+    steps = mechanism.grid_steps
+    return (2 * x - steps) * (steps / (2 * mechanism.variance))
+
+
+def _atom_cells(
+    interval: float,
+    losses: Array | tuple[float, ...],
+    record: Array | tuple[float, ...],
+    blank: Array | tuple[float, ...],
 ) -> LossCells:
-    """Two outcomes with their losses and their probabilities under P and Q."""
-    cells = [math.floor(loss / interval) for loss in losses]
-    first, size = min(cells), abs(cells[0] - cells[1]) + 1
+    """Single outcomes with their losses and their probabilities under P and Q."""
+    cells = np.floor(np.asarray(losses) / interval).astype(np.int64)
+    first = int(cells.min())
+    size = int(cells.max()) - first + 1
     under_record, under_blank = np.zeros(size), np.zeros(size)
-    for cell, p, q in zip(cells, record, blank, strict=True):
-        under_record[cell - first] += p
-        under_blank[cell - first] += q
+    np.add.at(under_record, cells - first, record)
+    np.add.at(under_blank, cells - first, blank)
     return LossCells(interval=interval, first=first, under_record=under_record, under_blank=under_blank)
 
 

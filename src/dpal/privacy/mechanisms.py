@@ -4,13 +4,20 @@ Every mechanism is stated for one record under zero-out adjacency: one run sees 
 sees a blank in its place (docs/maths/adjacency.md).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from functools import cache
 from typing import ClassVar, cast
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
+
+# Scores on a public grid fit in 16 bits, a blank's 0 included.
+MOST_GRID_STEPS = 2**16 - 1
+# Discrete noise is handled outcome by outcome: a standard deviation of up to a million steps.
+_LARGEST_VARIANCE = 10**12
 
 
 @cache
@@ -102,6 +109,60 @@ class BernoulliSelection(Mechanism):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteLaplace(Mechanism):
+    """Two-sided geometric noise, P(x) ∝ exp(−|x| · epsilon / grid_steps), on a score of 0 to grid_steps whole steps.
+
+    It is not covered by `Laplace`: the largest loss has a probability above one half.
+    """
+
+    name: ClassVar[str] = "discrete_laplace"
+    epsilon: float
+    grid_steps: int
+
+    def __post_init__(self) -> None:
+        self._store(epsilon=checks.positive("epsilon", self.epsilon), grid_steps=_grid_steps(self.grid_steps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteGaussian(Mechanism):
+    """Discrete Gaussian noise, P(x) ∝ exp(−x² / 2 variance), on a score of 0 to grid_steps whole steps.
+
+    With a participation below 1 each record, blank or not, is left out by a coin that everyone may see.
+    """
+
+    name: ClassVar[str] = "discrete_gaussian"
+    noise_multiplier: float
+    grid_steps: int
+    participation: float = 1.0
+
+    def __post_init__(self) -> None:
+        allowed = "a number above 0 and up to 1"
+        participation = checks.number("participation", self.participation, allowed)
+        if not 0 < participation <= 1:
+            raise InvalidArgument("participation", self.participation, allowed)
+        self._store(
+            noise_multiplier=checks.noise("noise_multiplier", self.noise_multiplier),
+            grid_steps=_grid_steps(self.grid_steps),
+            participation=participation,
+        )
+        if self.variance > _LARGEST_VARIANCE:
+            allowed = f"at most {math.isqrt(_LARGEST_VARIANCE) / self.grid_steps:g} with {self.grid_steps:,} grid steps"
+            raise InvalidArgument("noise_multiplier", self.noise_multiplier, allowed)
+
+    @property
+    def variance(self) -> int:
+        """In steps squared. A whole number, so that sampler and accountant mean the same."""
+        return math.ceil((Fraction(self.noise_multiplier) * self.grid_steps) ** 2)
+
+
+def _grid_steps(value: object) -> int:
+    steps = checks.count("grid_steps", value)
+    if not 1 <= steps <= MOST_GRID_STEPS:
+        raise InvalidArgument("grid_steps", value, f"a whole number from 1 to {MOST_GRID_STEPS:,}")
+    return steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PureDP(Mechanism):
     """Anything known only to be epsilon-DP."""
 
@@ -113,7 +174,17 @@ class PureDP(Mechanism):
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    kind.name: kind for kind in (PoissonSampledGaussian, Gaussian, Laplace, Exponential, BernoulliSelection, PureDP)
+    kind.name: kind
+    for kind in (
+        PoissonSampledGaussian,
+        Gaussian,
+        Laplace,
+        Exponential,
+        BernoulliSelection,
+        DiscreteLaplace,
+        DiscreteGaussian,
+        PureDP,
+    )
 }
 
 

@@ -1,0 +1,9 @@
+"""The only source of entropy. Secure by default; seeded only by a caller who says that nothing is private.
+
+Decisions are made by comparing random integers with exact numbers, so their probabilities are exact: floating point
+has no part in them and leaks nothing (Mironov 2012).
+"""
+
+from dpal.randomness.source import Randomness, SecureRandomness, SeededRandomness
+
+__all__ = ["Randomness", "SecureRandomness", "SeededRandomness"]

@@ -1,0 +1,64 @@
+"""Scores on a public grid: one pass over an array, a memory map or chunks, two bytes a record afterwards."""
+
+import math
+import mmap
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.errors import InvalidArgument
+
+Scores: TypeAlias = NDArray[np.floating] | Iterable[NDArray[np.floating]]
+Grid: TypeAlias = NDArray[np.uint16]
+
+_CHUNK = 1 << 20
+
+
+def on_grid(scores: Scores, *, highest: float, steps: int) -> Grid:
+    """Each score as a whole number of steps from 0 (a blank's) to `steps` (at or above `highest`), rounded down.
+
+    A score that is no finite number counts as 0: whether a record has one is nobody's business, so it is no error.
+    """
+    if not 0 < highest < math.inf:
+        raise InvalidArgument("the highest score", highest, "a finite number above 0")
+    if isinstance(scores, np.ndarray):
+        _check_chunk(scores)
+        grid = np.empty(len(scores), dtype=np.uint16)
+        start = 0
+        for chunk in _chunks(scores):
+            grid[start : start + len(chunk)] = _rounded(chunk, highest, steps)
+            start += len(chunk)
+        return grid
+    parts: list[Grid] = []
+    for chunk in scores:
+        _check_chunk(chunk)
+        parts.append(_rounded(chunk, highest, steps))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint16)
+
+
+def _check_chunk(chunk: object) -> None:
+    # Only shape and type are named: values are private.
+    if not isinstance(chunk, np.ndarray):
+        raise InvalidArgument("scores", type(chunk).__name__, "a numpy array, or an iterator of such arrays")
+    if chunk.ndim != 1 or chunk.dtype.kind not in "fiu":
+        described = f"an array of shape {chunk.shape} and type {chunk.dtype}"
+        raise InvalidArgument("scores", described, "one number for each record")
+
+
+def _chunks(scores: NDArray[np.floating]) -> Iterator[NDArray[np.floating]]:
+    mapped = scores.base
+    read_only_map = isinstance(scores, np.memmap) and scores.mode == "r" and isinstance(mapped, mmap.mmap)
+    for start in range(0, len(scores), _CHUNK):
+        yield scores[start : start + _CHUNK]
+        if read_only_map and isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            # Pages once read are let go, or a pool larger than memory would fill it.
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _rounded(chunk: NDArray[np.floating], highest: float, steps: int) -> Grid:
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = np.asarray(chunk, dtype=np.float64) * (steps / highest)
+    scaled[~np.isfinite(scaled)] = 0.0
+    return np.clip(scaled, 0, steps, out=scaled).astype(np.uint16)

@@ -1,0 +1,176 @@
+"""Mechanisms that turn scores into ids. Each says what it releases as a value of `privacy/`, and draws from that value.
+
+All work on scores rounded to a public grid and on exact randomness, so floating point leaks nothing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.errors import InvalidArgument
+from dpal.privacy.groups import Selection
+from dpal.privacy.mechanisms import MOST_GRID_STEPS, DiscreteGaussian, DiscreteLaplace, PureDP
+from dpal.privacy.one_shot import one_shot_epsilon
+from dpal.randomness import Randomness
+from dpal.selection.grid import Grid, Scores, on_grid
+
+Positions = NDArray[np.int64]
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a selection releases: the records to label and, of threshold sampling, a surplus retired for good.
+
+    A retired record is neither labelled nor offered again.
+    """
+
+    to_label: NDArray[Any] = field(repr=False)
+    retired: NDArray[Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionMechanism(ABC):
+    """Scores in, ids out. `highest` bounds the scores from above: larger ones count as this (the paper's clip)."""
+
+    name: ClassVar[str]
+    is_private: ClassVar[bool] = True
+    query_size: int
+    highest: float
+
+    @property
+    @abstractmethod
+    def released(self) -> Selection:
+        """What a selection tells about one record, for the accountants."""
+
+    @property
+    def grid_steps(self) -> int:
+        return MOST_GRID_STEPS
+
+    def select(self, scores: Scores, *, randomness: Randomness, ids: Sequence[Any] | None = None) -> Chosen:
+        """The ids of the chosen records. Without ids, a record's id is its position in the scores."""
+        grid = on_grid(scores, highest=self.highest, steps=self.grid_steps)
+        if ids is not None and len(ids) != len(grid):
+            raise InvalidArgument("the number of ids", len(ids), f"{len(grid):,}, one for each score")
+        if len(grid) == 0:
+            raise InvalidArgument("the number of scores", 0, "at least 1: there is no unlabelled record to select")
+        to_label, retired = self._choose(grid, randomness)
+        if ids is None:
+            return Chosen(to_label=to_label, retired=retired)
+        names = np.asarray(ids)
+        return Chosen(to_label=names[to_label], retired=names[retired])
+
+    @abstractmethod
+    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]: ...
+
+    def _check_size(self, available: int) -> None:
+        if self.query_size > available:
+            raise InvalidArgument("query_size", self.query_size, f"at most the {available:,} unlabelled records")
+
+
+NOBODY: Positions = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniform(SelectionMechanism):
+    """Any records, each as likely as any other. It never looks at a score, so it costs nothing."""
+
+    name: ClassVar[str] = "random"
+
+    @property
+    def released(self) -> Selection:
+        return Selection(choice=None)
+
+    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+        self._check_size(len(grid))
+        return randomness.subset(len(grid), self.query_size), NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Top(SelectionMechanism):
+    """The highest scores. NOT private: an upper bound for simulations."""
+
+    name: ClassVar[str] = "none"
+    is_private: ClassVar[bool] = False
+
+    @property
+    def released(self) -> Selection:
+        return Selection(choice=None)
+
+    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+        self._check_size(len(grid))
+        return top(grid, self.query_size, randomness), NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyTop(SelectionMechanism):
+    """The highest noisy scores: each record's score gets noise of its own, the rest is post-processing."""
+
+    name: ClassVar[str] = "noisy"
+    noise: DiscreteLaplace | DiscreteGaussian
+
+    @property
+    def released(self) -> Selection:
+        return Selection(choice=self.noise)
+
+    @property
+    def grid_steps(self) -> int:
+        return self.noise.grid_steps
+
+    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+        candidates = np.arange(len(grid))
+        if isinstance(self.noise, DiscreteGaussian) and self.noise.participation < 1:
+            # The coins do not look at the scores. Fewer may be left than are wanted: then fewer are selected.
+            candidates = np.flatnonzero(randomness.coins(Fraction(self.noise.participation), len(grid)))
+        else:
+            self._check_size(len(grid))
+        noisy = np.empty(len(candidates), dtype=np.int64)
+        for start in range(0, len(candidates), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            noisy[part] = grid[candidates[part]] + self._noise(randomness, len(candidates[part]))
+        return candidates[top(noisy, min(self.query_size, len(noisy)), randomness)], NOBODY
+
+    def _noise(self, randomness: Randomness, count: int) -> NDArray[np.int64]:
+        if isinstance(self.noise, DiscreteLaplace):
+            return randomness.discrete_laplace(Fraction(self.noise.epsilon) / self.noise.grid_steps, count)
+        return randomness.discrete_gaussian(self.noise.variance, count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneShotExponential(SelectionMechanism):
+    """Records one after the other, without replacement, by weights exp(weight_epsilon · score / highest).
+
+    The same distribution as the highest scores after Gumbel noise.
+    """
+
+    name: ClassVar[str] = "exponential"
+    weight_epsilon: float
+    # The ε holds for pools of at least this size; smaller ones are refused.
+    unlabelled: int
+
+    @property
+    def released(self) -> Selection:
+        return Selection(choice=PureDP(epsilon=one_shot_epsilon(self.weight_epsilon, self.unlabelled, self.query_size)))
+
+    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+        if len(grid) < self.unlabelled:
+            allowed = f"at least {self.unlabelled:,}, for which the mechanism's ε was computed"
+            raise InvalidArgument("the number of scores", len(grid), allowed)
+        self._check_size(len(grid))
+        unit = Fraction(self.weight_epsilon) / self.grid_steps
+        picks = randomness.exponential_picks(self.grid_steps - grid.astype(np.int64), unit, self.query_size)
+        return np.sort(picks), NOBODY
+
+
+def top(values: NDArray[np.integer], count: int, randomness: Randomness) -> Positions:
+    """The positions of the largest values, ties broken at random, in rising order."""
+    if count == 0:
+        return NOBODY
+    last = np.partition(values, len(values) - count)[len(values) - count]
+    above, ties = np.flatnonzero(values > last), np.flatnonzero(values == last)
+    return np.sort(np.concatenate([above, ties[randomness.subset(len(ties), count - len(above))]]))
