@@ -1,11 +1,11 @@
 from fractions import Fraction
 
-import numpy as np
 import pytest
+from scripted import Scripted
 from statistics_helper import rate_is
 
 from dpal.errors import InvalidArgument
-from dpal.randomness import Randomness, SecureRandomness, SeededRandomness
+from dpal.randomness import SecureRandomness, SeededRandomness
 
 TRIALS = 1_000_000
 
@@ -26,17 +26,6 @@ def test_coins_have_their_probability(probability: Fraction) -> None:
 def test_secure_coins_have_their_probability_too() -> None:
     heads = int(SecureRandomness().coins(Fraction(1, 3), TRIALS).sum())
     assert rate_is(heads, TRIALS, 1 / 3)
-
-
-class Scripted(Randomness):
-    """Hands out given words, to reach what happens once in four billion."""
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def bytes(self, count: int) -> bytes:
-        taken, self.left = self.left[: count // 4], self.left[count // 4 :]
-        return np.array(taken, dtype=np.uint32).tobytes()
 
 
 def test_a_tie_is_decided_by_the_next_word() -> None:

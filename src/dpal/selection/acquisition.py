@@ -76,6 +76,16 @@ class Acquisition(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Random(Acquisition):
+    """No score at all: every record is as good as any other. Its selection looks at nothing and costs nothing."""
+
+    name: ClassVar[str] = "random"
+
+    def _scores(self, probabilities: Array) -> Array:
+        return np.zeros(len(probabilities))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeastConfidence(Acquisition):
     """One minus the largest probability; multi-label: the mean of 1 − max(p, 1 − p) over the labels."""
 
@@ -157,5 +167,5 @@ def _normalised_entropy(probabilities: Array, *, multi_label: bool) -> Array:
 
 
 ACQUISITIONS: dict[str, type[Acquisition]] = {
-    kind.name: kind for kind in (LeastConfidence, MinimumMargin, Entropy, Bald)
+    kind.name: kind for kind in (Random, LeastConfidence, MinimumMargin, Entropy, Bald)
 }

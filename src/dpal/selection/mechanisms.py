@@ -5,7 +5,7 @@ All work on scores rounded to a public grid and on exact randomness, so floating
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -25,13 +25,14 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What a selection releases: the records to label and, of threshold sampling, a surplus retired for good.
+    """What a selection releases: the records to label and, of threshold sampling, its threshold and a surplus.
 
-    A retired record is neither labelled nor offered again.
+    The surplus is retired for good: neither labelled nor offered again.
     """
 
     to_label: NDArray[Any] = field(repr=False)
     retired: NDArray[Any] = field(repr=False)
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +60,15 @@ class SelectionMechanism(ABC):
             raise InvalidArgument("the number of ids", len(ids), f"{len(grid):,}, one for each score")
         if len(grid) == 0:
             raise InvalidArgument("the number of scores", 0, "at least 1: there is no unlabelled record to select")
-        to_label, retired = self._choose(grid, randomness)
+        chosen = self._choose(grid, randomness)
         if ids is None:
-            return Chosen(to_label=to_label, retired=retired)
+            return chosen
         names = np.asarray(ids)
-        return Chosen(to_label=names[to_label], retired=names[retired])
+        return replace(chosen, to_label=names[chosen.to_label], retired=names[chosen.retired])
 
     @abstractmethod
-    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]: ...
+    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
+        """The chosen positions."""
 
     def _check_size(self, available: int) -> None:
         if self.query_size > available:
@@ -86,9 +88,9 @@ class Uniform(SelectionMechanism):
     def released(self) -> Selection:
         return Selection(choice=None)
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         self._check_size(len(grid))
-        return randomness.subset(len(grid), self.query_size), NOBODY
+        return Chosen(to_label=randomness.subset(len(grid), self.query_size), retired=NOBODY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +104,9 @@ class Top(SelectionMechanism):
     def released(self) -> Selection:
         return Selection(choice=None)
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         self._check_size(len(grid))
-        return top(grid, self.query_size, randomness), NOBODY
+        return Chosen(to_label=top(grid, self.query_size, randomness), retired=NOBODY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ class NoisyTop(SelectionMechanism):
     def grid_steps(self) -> int:
         return self.noise.grid_steps
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         candidates = np.arange(len(grid))
         if isinstance(self.noise, DiscreteGaussian) and self.noise.participation < 1:
             # The coins do not look at the scores. Fewer may be left than are wanted: then fewer are selected.
@@ -133,7 +135,8 @@ class NoisyTop(SelectionMechanism):
         for start in range(0, len(candidates), _CHUNK):
             part = slice(start, start + _CHUNK)
             noisy[part] = grid[candidates[part]] + self._noise(randomness, len(candidates[part]))
-        return candidates[top(noisy, min(self.query_size, len(noisy)), randomness)], NOBODY
+        highest = top(noisy, min(self.query_size, len(noisy)), randomness)
+        return Chosen(to_label=candidates[highest], retired=NOBODY)
 
     def _noise(self, randomness: Randomness, count: int) -> NDArray[np.int64]:
         if isinstance(self.noise, DiscreteLaplace):
@@ -157,14 +160,14 @@ class OneShotExponential(SelectionMechanism):
     def released(self) -> Selection:
         return Selection(choice=PureDP(epsilon=one_shot_epsilon(self.weight_epsilon, self.unlabelled, self.query_size)))
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         if len(grid) < self.unlabelled:
             allowed = f"at least {self.unlabelled:,}, for which the mechanism's ε was computed"
             raise InvalidArgument("the number of scores", len(grid), allowed)
         self._check_size(len(grid))
         unit = Fraction(self.weight_epsilon) / self.grid_steps
         picks = randomness.exponential_picks(self.grid_steps - grid.astype(np.int64), unit, self.query_size)
-        return np.sort(picks), NOBODY
+        return Chosen(to_label=np.sort(picks), retired=NOBODY)
 
 
 def top(values: NDArray[np.integer], count: int, randomness: Randomness) -> Positions:

@@ -13,7 +13,7 @@ from dpal.privacy.groups import Selection
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential
 from dpal.randomness import Randomness
 from dpal.selection.grid import Grid
-from dpal.selection.mechanisms import NOBODY, Positions, SelectionMechanism
+from dpal.selection.mechanisms import NOBODY, Chosen, Positions, SelectionMechanism
 
 _CHUNK = 1 << 22
 
@@ -35,7 +35,7 @@ class ThresholdSampling(SelectionMechanism):
     def released(self) -> Selection:
         return Selection(choice=self.choice, threshold=self.threshold)
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> tuple[Positions, Positions]:
+    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         cut = private_cut(grid, self.grid_steps, self.fraction_above, self.threshold, randomness)
         high, low = Fraction(self.choice.probability_high), Fraction(self.choice.probability_low)
         parts: list[Positions] = []
@@ -46,12 +46,12 @@ class ThresholdSampling(SelectionMechanism):
             taken[above] = randomness.coins(high, number_above)
             taken[~above] = randomness.coins(low, len(above) - number_above)
             parts.append(np.flatnonzero(taken) + start)
-        everyone = np.concatenate(parts)
+        everyone, threshold = np.concatenate(parts), cut * self.highest / self.grid_steps
         if len(everyone) <= self.query_size:
-            return everyone, NOBODY
+            return Chosen(to_label=everyone, retired=NOBODY, threshold=threshold)
         kept = np.zeros(len(everyone), dtype=bool)
         kept[randomness.subset(len(everyone), self.query_size)] = True
-        return everyone[kept], everyone[~kept]
+        return Chosen(to_label=everyone[kept], retired=everyone[~kept], threshold=threshold)
 
 
 def private_cut(

@@ -12,8 +12,9 @@ from dpal.planning.api import make_setting
 from dpal.planning.objective import lift, objective
 from dpal.planning.plan import PLANNER_NAMES, Schedule
 from dpal.planning.planners import PLANNERS
-from dpal.planning.selections import PlannedSelection, threshold_selection
+from dpal.planning.selections import SELECTIONS, PlannedSelection, threshold_selection
 from dpal.planning.setting import default_delta, equal_queries
+from dpal.privacy.groups import pure_epsilon
 
 SMALL = {
     "target_epsilon": 8.0,
@@ -43,7 +44,7 @@ def test_a_plan_is_frozen(small: dpal.Plan) -> None:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-@pytest.mark.parametrize("selection", ["threshold", "laplace", "random", "none"])
+@pytest.mark.parametrize("selection", SELECTIONS)
 def test_every_plan_reads_back_as_itself(planner: str, selection: str) -> None:
     plan = dpal.plan(**SMALL, planner=planner, selection=selection)
     assert dpal.read_plan(plan.to_text()) == plan
@@ -222,6 +223,32 @@ def test_lifts_are_in_order() -> None:
     laplace = [lift(planned("laplace", ("epsilon", epsilon))) for epsilon in (0.1, 1.0, 10.0)]
     assert 0 < laplace[0] < laplace[1] < laplace[2] < lift(planned("none")) == 0.95
     assert lift(threshold_selection(1000, 20_000, 0.5)) > lift(planned("laplace", ("epsilon", 0.5)))
+    one_shot = [lift(planned("exponential", ("weight_epsilon", epsilon))) for epsilon in (0.1, 1.0, 10.0)]
+    assert 0 < one_shot[0] < one_shot[1] < one_shot[2] < 0.95
+    # The right tails of Gumbel and Laplace noise are alike, so for small queries the two selections are, too.
+    assert one_shot[:2] == pytest.approx(laplace[:2], rel=0.1)
+    noise = ("noise_multiplier", 2.0)
+    assert 0 < lift(planned("sampled-gaussian", noise, ("participation", 0.7))) < lift(planned("gaussian", noise))
+
+
+def test_the_aim_sets_the_fraction_above() -> None:
+    overlap = threshold_selection(1000, 20_000, 1.0, "overlap")
+    assert overlap.parameter("fraction_above") == 0.05
+    high, low = overlap.parameter("probability_high"), overlap.parameter("probability_low")
+    assert 0.05 * high + 0.95 * low == pytest.approx(0.05)
+    plan = dpal.plan(**SMALL, selection_aim="overlap")
+    assert dpal.read_plan(plan.to_text()) == plan
+    with pytest.raises(InvalidArgument, match="selection_aim"):
+        dpal.plan(**SMALL, selection_aim="fame")
+
+
+def test_selections_keep_within_their_share() -> None:
+    # One share of ε 2 over two selections: what each releases, by its pure ε.
+    for selection in ("laplace", "exponential"):
+        plan = dpal.plan(**{**SMALL, "selection": selection, "selection_epsilon": 2.0, "accounting": "basic"})
+        for planned in plan.selections:
+            spent = pure_epsilon(planned.released().choice)
+            assert 0.999 < spent <= 1.0
 
 
 def test_the_objective_grows_with_signal_and_falls_with_noise(small: dpal.Plan) -> None:
@@ -247,6 +274,7 @@ def test_defaults_fill_in() -> None:
         epochs=30,
         selection="threshold",
         selection_epsilon=None,
+        selection_aim="mean-score",
         acquisition_reads_training_data=False,
         accounting=None,
         accountant="pld",

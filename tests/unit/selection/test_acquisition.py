@@ -89,4 +89,4 @@ def test_an_empty_pool_has_no_scores() -> None:
 
 
 def test_the_registry_has_the_papers_functions() -> None:
-    assert set(ACQUISITIONS) == {"least-confidence", "minimum-margin", "entropy", "bald"}
+    assert set(ACQUISITIONS) == {"random", "least-confidence", "minimum-margin", "entropy", "bald"}
