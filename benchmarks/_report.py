@@ -85,10 +85,12 @@ def device() -> dict[str, object]:
     return {"cpu": model, "system": platform.system(), "python": platform.python_version()}
 
 
-def arguments(description: str | None) -> argparse.Namespace:
+def arguments(description: str | None, *, plots: bool = False) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: ends within 50 s on two cores")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write claims, rows, device and versions")
+    if plots:
+        parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the results there (not with --quick)")
     return parser.parse_args()
 
 
