@@ -1,0 +1,1 @@
+"""Networks whose layers never mix records. No privacy code."""

@@ -1,0 +1,229 @@
+"""One forward and one backward pass that leave, for every trainable layer, what its gradient is made of.
+
+A matrix (the weight of a convolution, a linear layer or an embedding) leaves its input and the gradient at its output:
+a record's gradient is a sum over positions of products of the two. A vector (a bias, the weight and bias of a norm) is
+given to each record as a copy of its own, so that the backward pass itself returns one gradient a record. No gradient
+of a whole matrix is ever computed here.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dpal.training.engine import Batch, LossFunction
+
+
+class NotCoveredError(Exception):
+    """This engine cannot take the model; the text says why. Engines choose another then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixUse:
+    """One use of a matrix in the forward pass. Public structure only, no values."""
+
+    parameter: str
+    module: nn.Module
+    # Explicit padding that the captured input has already got, so that the layer itself pads no more.
+    padded: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Captured:
+    """Losses by row; for each matrix use its input and output gradient; for each vector use its gradient by row."""
+
+    losses: Tensor
+    inputs: list[Tensor]
+    output_gradients: list[Tensor]
+    vector_gradients: list[Tensor]
+
+
+@dataclass(slots=True, kw_only=True)
+class Tape:
+    """What the patched layers write down during one forward pass."""
+
+    rows: int
+    matrix_uses: list[MatrixUse] = field(default_factory=list)
+    inputs: list[Tensor] = field(default_factory=list)
+    input_versions: list[int] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    vector_names: list[str] = field(default_factory=list)
+    vectors: list[Tensor] = field(default_factory=list)
+
+    def matrix(
+        self, parameter: str, module: nn.Module, given: Tensor, output: Tensor, *, padded: bool = False
+    ) -> Tensor:
+        if given.shape[0] != self.rows:
+            raise NotCoveredError(
+                f"the layer of {parameter} gets {given.shape[0]} rows where the batch has {self.rows}: "
+                "records must be the first dimension everywhere"
+            )
+        if not output.requires_grad:
+            output.requires_grad_()
+        self.matrix_uses.append(MatrixUse(parameter=parameter, module=module, padded=padded))
+        self.inputs.append(given.detach())
+        self.input_versions.append(given._version)
+        self.outputs.append(output)
+        # What follows may change its input in place; the tape's output must stay what the layer gave.
+        return output.clone()
+
+    def check_inputs(self) -> None:
+        """Refuse a model that changes a layer's input in place after the layer: the tape holds the changed one."""
+        for use, given, version in zip(self.matrix_uses, self.inputs, self.input_versions, strict=True):
+            if given._version != version:
+                raise NotCoveredError(f"the input of the layer of {use.parameter} is changed in place after it")
+
+    def vector(self, parameter: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """The vector as one copy a row, shaped to broadcast. In float32, so that its gradient is."""
+        copies = value.detach().float().expand(self.rows, *value.shape).clone().requires_grad_()
+        self.vector_names.append(parameter)
+        self.vectors.append(copies)
+        return copies.reshape(self.rows, *shape)
+
+
+class Capture:
+    """Patches the layers that hold trainable parameters while a forward pass runs."""
+
+    def __init__(self, model: nn.Module, loss: LossFunction) -> None:
+        self.model, self.loss = model, loss
+        self.names = {parameter: name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self.layers = [module for module in model.modules() if self._own_names(module)]
+        for module in self.layers:
+            if type(module) not in _PATCHES:
+                raise NotCoveredError(f"no rule for the layer {_name_of(model, module)} ({type(module).__name__})")
+            _check_options(_name_of(model, module), module)
+
+    def _own_names(self, module: nn.Module) -> dict[str, str]:
+        """The trainable parameters that the module itself holds, by attribute."""
+        own = module._parameters.items()
+        return {key: self.names[value] for key, value in own if value is not None and value in self.names}
+
+    def __call__(self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int) -> tuple[Captured, Tape]:
+        """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
+        first = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
+        tape = Tape(rows=first.shape[0])
+        with self._patched(tape):
+            outputs = torch.func.functional_call(self.model, state, *_arguments(batch))
+        tape.check_inputs()
+        losses = self.loss(outputs, targets)
+        if losses.shape != (tape.rows,):
+            raise NotCoveredError(f"the loss gives a tensor of shape {tuple(losses.shape)}, not one value a record")
+        wanted = [*tape.outputs, *tape.vectors]
+        found = torch.autograd.grad(losses.sum() / copies, wanted, allow_unused=True)
+        gradients = [
+            torch.zeros_like(tensor) if gradient is None else gradient
+            for tensor, gradient in zip(wanted, found, strict=True)
+        ]
+        split = len(tape.outputs)
+        captured = Captured(
+            losses=losses.detach(),
+            inputs=tape.inputs,
+            output_gradients=gradients[:split],
+            vector_gradients=gradients[split:],
+        )
+        return captured, tape
+
+    @contextmanager
+    def _patched(self, tape: Tape) -> Iterator[None]:
+        for module in self.layers:
+            # Instance attributes win over the class's method, and deleting them restores it.
+            module.forward = _bound(module, self._own_names(module), tape)
+        try:
+            yield
+        finally:
+            for module in self.layers:
+                del module.forward
+
+
+def _arguments(batch: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return ((batch,), {}) if isinstance(batch, Tensor) else ((), dict(batch))
+
+
+def _bound(module: nn.Module, own: dict[str, str], tape: Tape) -> Callable[[Tensor], Tensor]:
+    patch = _PATCHES[type(module)]
+    return lambda given: patch(module, own, tape, given)
+
+
+def _name_of(model: nn.Module, wanted: nn.Module) -> str:
+    return next((name for name, module in model.named_modules() if module is wanted), "model") or "model"
+
+
+def _check_options(name: str, module: nn.Module) -> None:
+    if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq or module.sparse):
+        raise NotCoveredError(f"the embedding {name} uses max_norm, scale_grad_by_freq or sparse")
+
+
+def _with_bias(module: Any, own: dict[str, str], tape: Tape, output: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if module.bias is None:
+        return output
+    if "bias" not in own:
+        return output + module.bias.reshape(shape)
+    return (output + tape.vector(own["bias"], module.bias, shape)).to(output.dtype)
+
+
+def _linear(module: nn.Linear, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    output = functional.linear(given, module.weight)
+    if "weight" in own:
+        output = tape.matrix(own["weight"], module, given, output)
+    return _with_bias(module, own, tape, output, (*[1] * (output.ndim - 2), module.out_features))
+
+
+def _convolution(module: nn.Conv2d, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    padding = explicit_padding(module)
+    padded = padding is not None
+    if padding is not None:
+        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+        given = functional.pad(given, padding, mode=mode)
+    output = functional.conv2d(
+        given, module.weight, None, module.stride, 0 if padded else module.padding, module.dilation, module.groups
+    )
+    if "weight" in own:
+        output = tape.matrix(own["weight"], module, given, output, padded=padded)
+    return _with_bias(module, own, tape, output, (module.out_channels, 1, 1))
+
+
+def explicit_padding(module: nn.Conv2d) -> tuple[int, ...] | None:
+    """Padding to apply before the convolution, where the layer's is not plain zeros on both sides alike."""
+    if module.padding_mode == "zeros" and not isinstance(module.padding, str):
+        return None
+    return tuple(module._reversed_padding_repeated_twice)
+
+
+def _embedding(module: nn.Embedding, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    output = functional.embedding(given, module.weight, module.padding_idx)
+    return tape.matrix(own["weight"], module, given, output)
+
+
+def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    plain = functional.group_norm(given, module.num_groups, None, None, module.eps)
+    return _affine(module, own, tape, plain, (module.num_channels, *[1] * (given.ndim - 2)))
+
+
+def _layer_norm(module: nn.LayerNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    plain = functional.layer_norm(given, module.normalized_shape, None, None, module.eps)
+    own_dims = len(module.normalized_shape)
+    return _affine(module, own, tape, plain, (*[1] * (given.ndim - 1 - own_dims), *module.normalized_shape))
+
+
+def _affine(module: Any, own: dict[str, str], tape: Tape, plain: Tensor, shape: tuple[int, ...]) -> Tensor:
+    output = plain
+    if module.weight is not None:
+        weight = tape.vector(own["weight"], module.weight, shape) if "weight" in own else module.weight.reshape(shape)
+        output = output * weight
+    if module.bias is not None:
+        bias = tape.vector(own["bias"], module.bias, shape) if "bias" in own else module.bias.reshape(shape)
+        output = output + bias
+    return output.to(plain.dtype)
+
+
+_PATCHES: dict[type[nn.Module], Callable[[Any, dict[str, str], Tape, Tensor], Tensor]] = {
+    nn.Linear: _linear,
+    nn.Conv2d: _convolution,
+    nn.Embedding: _embedding,
+    nn.GroupNorm: _group_norm,
+    nn.LayerNorm: _layer_norm,
+}

@@ -1,0 +1,81 @@
+"""What every clipping engine does: records in, the sum of their clipped gradients out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+# A batch is a tensor, or a dictionary of tensors as text models take it; the first dimension is the records'.
+Batch: TypeAlias = Tensor | Mapping[str, Tensor]
+# One loss a record, from the model's outputs and the targets.
+LossFunction: TypeAlias = Callable[[Any, Tensor], Tensor]
+Gradients: TypeAlias = dict[str, Tensor]
+
+PRECISIONS = ("float32", "tf32", "bf16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedSum:
+    """The sum of clipped gradients by parameter name, in float32, and how many records went in or were not finite.
+
+    A record whose gradient is not finite contributes zero.
+    """
+
+    gradients: Gradients = field(repr=False)
+    records: int
+    not_finite: int
+
+
+@dataclass(slots=True, kw_only=True)
+class ClippingEngine(ABC):
+    """Computes, for each record, the gradient of its own loss, scaled to a norm of at most max_grad_norm, and adds up.
+
+    With copies above 1 the batch holds that many augmented copies of each record, one after the other; a record's
+    gradient is then the mean over its copies.
+    """
+
+    name: ClassVar[str]
+    model: nn.Module
+    loss: LossFunction
+    max_grad_norm: float
+    copies: int = 1
+    precision: str = "float32"
+
+    def trainable(self) -> dict[str, nn.Parameter]:
+        """Every parameter that trains, once, under its first name."""
+        return {name: parameter for name, parameter in self.model.named_parameters() if parameter.requires_grad}
+
+    def clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
+        """The clipped sum over one physical batch, which may be empty."""
+        if record_count(batch) == 0:
+            zeros = {name: torch.zeros_like(parameter) for name, parameter in self.trainable().items()}
+            return ClippedSum(gradients=zeros, records=0, not_finite=0)
+        return self._clipped_sum(batch, targets)
+
+    @abstractmethod
+    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum: ...
+
+    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
+        """Each record's gradient norm before clipping, for checks of one engine against another."""
+        raise NotImplementedError
+
+
+def record_count(batch: Batch) -> int:
+    """How many rows a batch has."""
+    first = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
+    return first.shape[0]
+
+
+def rows(batch: Batch, index: Tensor | slice) -> Batch:
+    """Some rows of a batch."""
+    if isinstance(batch, Tensor):
+        return batch[index]
+    return {name: part[index] for name, part in batch.items()}
+
+
+def called(model: Callable[..., Any], batch: Batch) -> Any:
+    """The model's outputs: a tensor is its only argument, a dictionary its named ones."""
+    return model(batch) if isinstance(batch, Tensor) else model(**batch)

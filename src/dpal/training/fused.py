@@ -1,0 +1,197 @@
+"""The default engine: one forward and one backward pass, then norms and sums from what the layers left behind."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from dpal.training import kernels, matrices
+from dpal.training.capture import Capture, Captured, Tape
+from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, record_count, rows
+from dpal.training.operators import convolution_record_gradients
+from dpal.training.precision import tf32_allowed
+from dpal.training.tracing import CompiledFunction
+
+# Rounding of a gram norm and of scaled sides, relative to Σ|left|·|right|: see `_upper_norms`.
+_GRAM_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
+# Rounding of the clip factor and of float32 sums.
+_SCALE_ROUNDING = 2.0**-20
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """What one physical batch leaves between the norms and the sum: gradients by record, or the sides of a matrix.
+
+    `squares` are the records' squared norms; rounding is relative to the square root of `scales`.
+    """
+
+    stored: dict[str, Tensor] = field(default_factory=dict)
+    sides: dict[str, matrices.Sides] = field(default_factory=dict)
+    squares: Tensor | None = None
+    scales: Tensor | None = None
+
+    def add(self, squares: Tensor, scales: Tensor | None = None) -> None:
+        self.squares = squares.double() if self.squares is None else self.squares + squares
+        if scales is not None:
+            self.scales = scales.double() if self.scales is None else self.scales + scales
+
+    def norms(self) -> Tensor:
+        if self.squares is None:
+            raise RuntimeError("no trainable layer took part in the forward pass")
+        return self.squares.clamp(min=0).sqrt()
+
+
+@dataclass(slots=True, kw_only=True)
+class FusedEngine(ClippingEngine):
+    """Covers Conv2d, Linear, Embedding, GroupNorm and LayerNorm, with parameters shared or frozen.
+
+    Compiled (by default on CUDA), every physical batch is padded to `physical_records`, so that one graph serves all.
+    """
+
+    name: ClassVar[str] = "fused"
+    compiled: bool | None = None
+    physical_records: int | None = None
+    _capture: Capture = field(init=False, repr=False)
+    _measure_compiled: CompiledFunction = field(init=False, repr=False)
+    _sum_compiled: CompiledFunction = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._capture = Capture(self.model, self.loss)
+        self._measure_compiled = CompiledFunction(self._measure)
+        self._sum_compiled = CompiledFunction(self._sum)
+
+    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
+        count = record_count(batch) // self.copies
+        compiled = targets.is_cuda if self.compiled is None else self.compiled
+        if compiled and self.physical_records is not None:
+            batch, targets = self._padded(batch, targets, self.physical_records - count)
+        measure, total = (self._measure_compiled, self._sum_compiled) if compiled else (self._measure, self._sum)
+        with tf32_allowed(self.precision == "tf32"):
+            norms, pieces = measure(self._parameters(), batch, targets)
+            real = norms[:count]
+            finite = torch.isfinite(real)
+            if not bool(finite.all()):
+                # Zero times infinity is not zero: the sum is taken anew without these records.
+                kept = finite.repeat_interleave(self.copies).nonzero().squeeze(1)
+                rest = self.clipped_sum(rows(batch, kept), targets[kept])
+                missing = rest.not_finite + int((~finite).sum())
+                return ClippedSum(gradients=rest.gradients, records=count, not_finite=missing)
+            factors = (self.max_grad_norm / norms.clamp(min=self.max_grad_norm)).float()
+            factors[count:] = 0.0
+            return ClippedSum(gradients=total(pieces, factors), records=count, not_finite=0)
+
+    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
+        with tf32_allowed(self.precision == "tf32"):
+            captured, tape = self._run(self._parameters(), batch, targets)
+            return self._pieces(captured, tape).norms()
+
+    def _padded(self, batch: Batch, targets: Tensor, missing: int) -> tuple[Batch, Tensor]:
+        """More rows, copies of the first record; their clip factors will be zero."""
+        if missing <= 0:
+            return batch, targets
+        index = torch.arange(len(targets) + missing * self.copies, device=targets.device)
+        index = torch.where(index < len(targets), index, index % self.copies)
+        return rows(batch, index), targets[index]
+
+    def _measure(self, parameters: dict[str, Tensor], batch: Batch, targets: Tensor) -> tuple[Tensor, _Pieces]:
+        """Norms that what will be summed cannot exceed, and what the sum is made of."""
+        captured, tape = self._run(parameters, batch, targets)
+        with torch.no_grad():
+            pieces = self._pieces(captured, tape)
+            return self._upper_norms(pieces), pieces
+
+    def _run(self, parameters: dict[str, Tensor], batch: Batch, targets: Tensor) -> tuple[Captured, Tape]:
+        state = {name: self._cast(tensor) for name, tensor in parameters.items()}
+        if isinstance(batch, Tensor):
+            batch = self._cast(batch)
+        else:
+            batch = {name: self._cast(part) for name, part in batch.items()}
+        return self._capture(state, batch, targets, self.copies)
+
+    def _parameters(self) -> dict[str, Tensor]:
+        """Parameters and buffers, outside of any gradient's graph."""
+        tensors = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
+        return {name: tensor.detach() for name, tensor in tensors.items()}
+
+    def _cast(self, tensor: Tensor) -> Tensor:
+        return tensor.bfloat16() if self.precision == "bf16" and tensor.is_floating_point() else tensor
+
+    def _pieces(self, captured: Captured, tape: Tape) -> _Pieces:
+        pieces = _Pieces()
+        for name, uses in _positions_by_name([use.parameter for use in tape.matrix_uses]).items():
+            self._add_matrix(pieces, name, captured, tape, uses)
+        for name, uses in _positions_by_name(tape.vector_names).items():
+            total = sum((captured.vector_gradients[i] for i in uses[1:]), captured.vector_gradients[uses[0]])
+            by_record = total.reshape(-1, self.copies, *total.shape[1:]).sum(dim=1)
+            pieces.stored[name] = by_record
+            pieces.add(by_record.flatten(1).square().sum(dim=1))
+        return pieces
+
+    def _add_matrix(self, pieces: _Pieces, name: str, captured: Captured, tape: Tape, uses: list[int]) -> None:
+        first = tape.matrix_uses[uses[0]]
+        gradient = captured.output_gradients[uses[0]]
+        costs = matrices.GPU_COSTS if gradient.is_cuda else matrices.CPU_COSTS
+        shape = matrices.shape_of(first.module, gradient, self.copies, len(uses))
+        split = gradient.dtype == torch.bfloat16
+        stored = not isinstance(first.module, nn.Embedding) and matrices.prefers_stored(
+            shape, costs, itemsize=gradient.element_size(), split=split
+        )
+        if stored and len(uses) == 1 and gradient.is_cuda and kernels.AVAILABLE and _has_one_group(first.module):
+            geometry = _geometry(first.module, padded=first.padded)
+            pieces.stored[name], squares = convolution_record_gradients(
+                captured.inputs[uses[0]], gradient, geometry, self.copies, self.precision == "tf32"
+            )
+            pieces.add(squares)
+            return
+        parts = [
+            matrices.sides_of(tape.matrix_uses[i], captured.inputs[i], captured.output_gradients[i], self.copies)
+            for i in uses
+        ]
+        sides = matrices.joined(parts)
+        if stored:
+            pieces.stored[name] = matrices.stored_gradients(sides)
+            pieces.add(pieces.stored[name].flatten(1).float().square().sum(dim=1))
+        else:
+            pieces.sides[name] = sides
+            pieces.add(*matrices.gram_norms(sides))
+
+    def _upper_norms(self, pieces: _Pieces) -> Tensor:
+        """Where a norm is not taken of the very numbers that are summed, rounding may add to it: it is added here."""
+        norms = pieces.norms()
+        if pieces.scales is None:
+            return norms * (1 + _SCALE_ROUNDING)
+        rounding = _GRAM_ROUNDING[self.precision]
+        scales = pieces.scales.clamp(min=0)
+        return ((norms.square() + rounding / 16 * scales).sqrt() + rounding * scales.sqrt()) * (1 + _SCALE_ROUNDING)
+
+    def _sum(self, pieces: _Pieces, factors: Tensor) -> Gradients:
+        gradients: Gradients = {}
+        for name, parameter in self.trainable().items():
+            if name in pieces.stored:
+                total = matrices.weighted_stored(pieces.stored[name], factors)
+            elif name in pieces.sides:
+                total = matrices.weighted_gram(pieces.sides[name], factors, parameter.shape[0])
+            else:
+                # Trainable, but not used by this forward pass.
+                total = torch.zeros_like(parameter)
+            gradients[name] = matrices.as_parameter(total, parameter)
+        return gradients
+
+
+def _has_one_group(module: nn.Module) -> bool:
+    return isinstance(module, nn.Conv2d) and module.groups == 1
+
+
+def _geometry(module: nn.Module, *, padded: bool) -> list[int]:
+    if not isinstance(module, nn.Conv2d):
+        raise TypeError(f"{type(module).__name__} has no kernel")
+    padding = (0, 0) if padded or isinstance(module.padding, str) else module.padding
+    return [*module.kernel_size, *module.stride, *padding, *module.dilation]
+
+
+def _positions_by_name(names: list[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        found.setdefault(name, []).append(index)
+    return found

@@ -1,0 +1,213 @@
+"""Per-record norms and weighted sums of matrix gradients, from layer inputs and output gradients.
+
+A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are two ways to it:
+- stored: multiply it out for each record, keep it, and add the kept ones up with the clip factors;
+- gram: its squared norm is Σ over t, t' of (left_t · left_t')(right_t · right_t'), without the gradient itself; then
+  one product over all records, with the left side scaled by the clip factors, gives the sum.
+Stored is exact about what is summed. Gram is cheaper where a record has few positions.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dpal.training.capture import MatrixUse
+from dpal.training.operators import float32_bmm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """left (records, groups, positions, m) and right (records, groups, positions, n) of one matrix.
+
+    An embedding's left side is one-hot, and stays as the indices it stands for.
+    """
+
+    left: Tensor
+    right: Tensor
+    one_hot: bool = False
+    skipped_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What decides between the two ways, in any one unit of time: a multiplication, and a byte of memory traffic."""
+
+    multiplication: float
+    byte: float
+
+
+# Two operations a multiplication at about 100 GFLOP/s and 10 GB/s on a few CPU cores; 300 TFLOP/s and 4 TB/s on a GPU.
+CPU_COSTS = Costs(multiplication=2 / 100e9, byte=1 / 10e9)
+GPU_COSTS = Costs(multiplication=2 / 300e12, byte=1 / 4e12)
+
+
+def sides_of(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> Sides:
+    """Both sides of one use, the positions of a record's copies one after the other."""
+    module = use.module
+    if isinstance(module, nn.Embedding):
+        ids = given.reshape(given.shape[0] // copies, 1, -1)
+        right = gradient.reshape(ids.shape[0], 1, ids.shape[2], -1)
+        return Sides(left=ids, right=right, one_hot=True, skipped_index=module.padding_idx)
+    if isinstance(module, nn.Conv2d):
+        right = patches(given, module, padded=use.padded)
+        count, groups, positions, n = right.shape
+        left = gradient.movedim(1, -1).reshape(count, positions, groups, -1).transpose(1, 2)
+        records = count // copies
+        if copies > 1:
+            left = left.reshape(records, copies, groups, positions, -1).transpose(1, 2)
+            right = right.reshape(records, copies, groups, positions, n).transpose(1, 2)
+        return Sides(
+            left=left.reshape(records, groups, copies * positions, -1),
+            right=right.reshape(records, groups, copies * positions, n),
+        )
+    records = given.shape[0] // copies
+    return Sides(
+        left=gradient.reshape(records, 1, -1, gradient.shape[-1]), right=given.reshape(records, 1, -1, given.shape[-1])
+    )
+
+
+def patches(images: Tensor, module: nn.Conv2d, *, padded: bool) -> Tensor:
+    """(rows, groups, positions, kernel · channels of a group): what each output position of the convolution sees."""
+    (height, width), (stride_y, stride_x), (dilation_y, dilation_x) = module.kernel_size, module.stride, module.dilation
+    pad_y, pad_x = (0, 0) if padded or isinstance(module.padding, str) else module.padding
+    last = images.movedim(1, -1)
+    if pad_y or pad_x:
+        last = nn.functional.pad(last, (0, 0, pad_x, pad_x, pad_y, pad_y))
+    last = last.contiguous()
+    count, rows, columns, channels = last.shape
+    out_y = (rows - dilation_y * (height - 1) - 1) // stride_y + 1
+    out_x = (columns - dilation_x * (width - 1) - 1) // stride_x + 1
+    per_row, per_column, per_image = columns * channels, channels, rows * columns * channels
+    groups = module.groups
+    seen = last.as_strided(
+        (count, groups, out_y, out_x, height, width, channels // groups),
+        (
+            per_image,
+            channels // groups,
+            stride_y * per_row,
+            stride_x * per_column,
+            dilation_y * per_row,
+            dilation_x * per_column,
+            1,
+        ),
+    )
+    return seen.reshape(count, groups, out_y * out_x, -1)
+
+
+def joined(parts: list[Sides]) -> Sides:
+    """One matrix used several times: its positions are those of all uses."""
+    if len(parts) == 1:
+        return parts[0]
+    if len({part.one_hot for part in parts}) > 1 or any(part.one_hot for part in parts):
+        width = next(part.left.shape[-1] for part in parts if not part.one_hot)
+        parts = [_spelled_out(part, width) for part in parts]
+    return Sides(
+        left=torch.cat([part.left for part in parts], dim=2), right=torch.cat([part.right for part in parts], dim=2)
+    )
+
+
+def _spelled_out(part: Sides, width: int) -> Sides:
+    if not part.one_hot:
+        return part
+    left = nn.functional.one_hot(part.left, width).to(part.right.dtype)
+    if part.skipped_index is not None:
+        left = left * (part.left != part.skipped_index).unsqueeze(-1)
+    return Sides(left=left, right=part.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Sizes of one matrix's sides, which decide the way to its norm."""
+
+    groups: int
+    positions: int
+    m: int
+    n: int
+
+
+def shape_of(module: nn.Module, gradient: Tensor, copies: int, uses: int) -> Shape:
+    """The sizes, from the layer and the gradient at its output alone."""
+    if isinstance(module, nn.Conv2d):
+        inside, height, width = module.weight.shape[1:]
+        positions = gradient.shape[2] * gradient.shape[3] * copies * uses
+        m, n = module.out_channels // module.groups, inside * height * width
+        return Shape(groups=module.groups, positions=positions, m=m, n=n)
+    m, n = module.weight.shape  # type: ignore[misc]
+    positions = gradient.numel() // gradient.shape[0] // gradient.shape[-1] * copies * uses
+    return Shape(groups=1, positions=positions, m=int(m), n=int(n))
+
+
+def prefers_stored(shape: Shape, costs: Costs, *, itemsize: int, split: bool) -> bool:
+    """Whether keeping every record's gradient is cheaper than the gram way."""
+    product = shape.positions * shape.m * shape.n * shape.groups * costs.multiplication
+    # Written once, read for the norm and for the sum.
+    stored = product + 3 * shape.m * shape.n * shape.groups * itemsize * costs.byte
+    grams = shape.positions**2 * shape.groups * ((shape.m + shape.n) * costs.multiplication + 3 * 4 * costs.byte)
+    return stored < grams + (2 if split else 1) * product
+
+
+def stored_gradients(sides: Sides) -> Tensor:
+    """(records, groups, m, n): every record's gradient, in the precision of the sides."""
+    return torch.matmul(sides.left.transpose(-1, -2), sides.right)
+
+
+def weighted_stored(stored: Tensor, factors: Tensor) -> Tensor:
+    """Σ over records of factor · gradient, in float32."""
+    flat = stored.reshape(stored.shape[0], -1)
+    if flat.dtype == torch.float32:
+        return (factors @ flat).reshape(stored.shape[1:])
+    return (flat.float() * factors[:, None]).sum(dim=0).reshape(stored.shape[1:])
+
+
+def gram_norms(sides: Sides) -> tuple[Tensor, Tensor]:
+    """Each record's squared norm, and a bound on the square of Σ_t |left_t|·|right_t|: rounding is relative to that."""
+    right = _gram(sides.right)
+    if sides.one_hot:
+        same = sides.left.unsqueeze(-1) == sides.left.unsqueeze(-2)
+        if sides.skipped_index is not None:
+            same &= (sides.left != sides.skipped_index).unsqueeze(-1)
+        left = same.to(right.dtype)
+    else:
+        left = _gram(sides.left)
+    positions = left.shape[-1]
+    diagonal = (left.diagonal(dim1=-2, dim2=-1) * right.diagonal(dim1=-2, dim2=-1)).sum(dim=(1, 2))
+    return (left * right).sum(dim=(1, 2, 3)), positions * left.shape[1] * diagonal
+
+
+def _gram(side: Tensor) -> Tensor:
+    flat = side.reshape(-1, *side.shape[-2:])
+    if side.dtype == torch.bfloat16:
+        return float32_bmm(flat, flat.transpose(-1, -2)).reshape(*side.shape[:-1], side.shape[-2])
+    return torch.matmul(side, side.transpose(-1, -2))
+
+
+def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
+    """(groups, m, n): Σ over records of factor · gradient, in float32, from scaled left sides; `rows` is m."""
+    weights = factors.reshape(-1, 1, 1, 1)
+    n = sides.right.shape[-1]
+    if sides.one_hot:
+        scaled = sides.right.float() * weights
+        if sides.skipped_index is not None:
+            scaled = scaled * (sides.left != sides.skipped_index).unsqueeze(-1)
+        total = scaled.new_zeros(rows, n)
+        return total.index_add_(0, sides.left.reshape(-1), scaled.reshape(-1, n)).unsqueeze(0)
+    left, right = _by_group(sides.left.float() * weights), _by_group(sides.right)
+    if right.dtype != torch.bfloat16:
+        return torch.bmm(left.transpose(-1, -2), right)
+    # A scaled side in one bfloat16 would be off by up to 1/256 and its norm with it; in two it is off by 2^-16.
+    high = left.bfloat16()
+    low = (left - high.float()).bfloat16()
+    return float32_bmm(high.transpose(-1, -2), right) + float32_bmm(low.transpose(-1, -2), right)
+
+
+def _by_group(side: Tensor) -> Tensor:
+    return side.transpose(0, 1).reshape(side.shape[1], -1, side.shape[-1])
+
+
+def as_parameter(total: Tensor, parameter: Tensor) -> Tensor:
+    """From (groups, m, n) to the parameter's own shape: a convolution's patches have their channels last."""
+    if parameter.ndim == 4:
+        out, inside, height, width = parameter.shape
+        return total.reshape(out, height, width, inside).permute(0, 3, 1, 2)
+    return total.reshape(parameter.shape)

@@ -1,0 +1,18 @@
+"""Which arithmetic matrix products of float32 numbers may use."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def tf32_allowed(allowed: bool) -> Iterator[None]:
+    """Inside, float32 products on CUDA round their operands to TF32 only if allowed; then everything is as before."""
+    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, convolution.allow_tf32
+    matmul.allow_tf32 = convolution.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, convolution.allow_tf32 = before
