@@ -32,7 +32,8 @@ def laplace_outcomes(epsilon: float, steps: int, shift: int):
 
 def gaussian_outcomes(mechanism: DiscreteGaussian, shift: int):
     variance, part = mpmath.mpf(mechanism.variance), mpmath.mpf(mechanism.participation)
-    reach = int(14 * math.sqrt(mechanism.variance)) + 2
+    # At order α the moments gather around α shifts.
+    reach = int(14 * math.sqrt(mechanism.variance)) + 2 + math.ceil(max(ORDERS)) * shift
     total = mpmath.fsum(mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * variance)) for x in range(-reach, reach + 1))
     pairs = [
         (

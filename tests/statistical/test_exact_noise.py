@@ -6,6 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import norm
 from scripted import Scripted
 from statistics_helper import counts_are, rate_is
 
@@ -45,6 +46,16 @@ def test_discrete_laplace(unit: Fraction) -> None:
     assert counts_are(observed, expected(1.0))
     assert not counts_are(observed, expected(1.05))
     assert counts_are(binned(SecureRandomness().discrete_laplace(unit, TRIALS), reach), expected(1.0))
+
+
+@pytest.mark.parametrize("variance", [5_000_000, 10**10])
+def test_discrete_gaussian_of_large_variance(variance: int) -> None:
+    # So fine a grid that the continuous quantiles are as good as exact: sixteen equally likely bins.
+    values = seeded().discrete_gaussian(variance, TRIALS)
+    for scale, is_right in ((1.0, True), (0.97, False)):
+        edges = norm.ppf(np.arange(1, 16) / 16) * math.sqrt(variance) * scale
+        counts = np.bincount(np.searchsorted(edges, values), minlength=16)
+        assert counts_are(counts.tolist(), [1 / 16] * 16) is is_right
 
 
 @pytest.mark.parametrize("variance", [1, 10, 1000])
@@ -115,6 +126,18 @@ def test_uniform_numbers_next_to_an_exponential_are_decided_by_further_bits() ->
     rest = Scripted(digits[0] - 5, 7)
     assert exponential_coins(rest.words, np.array([1.0]), lambda _: Fraction(1)).tolist() == [True]
     assert rest.left == [7]
+
+
+@pytest.mark.parametrize("unit", [Fraction(1, 1000), Fraction(3, 10), Fraction(2)])
+def test_the_mass_of_geometric_numbers_is_exact(unit: Fraction) -> None:
+    # G ≥ j exactly for uniform numbers below exp(−unit · j): checked 2^-128 to either side of the boundaries, so every
+    # mass exp(−unit · j) − exp(−unit · (j + 1)) is exact, and with it that of the difference of two.
+    for j in (1, 2, 3, 10):
+        with mpmath.workdps(80):
+            boundary = int(mpmath.floor(mpmath.exp(-j * mpmath.mpf(unit.numerator) / unit.denominator) * 2**128))
+        for number, expected in ((boundary - 1, j), (boundary + 1, j - 1)):
+            script = [(number >> shift) & 0xFFFFFFFF for shift in (96, 64, 32, 0)]
+            assert geometric(Scripted(*script).words, unit, 1).tolist() == [expected]
 
 
 def test_chances_too_small_for_floating_point_are_not_zero() -> None:

@@ -101,6 +101,9 @@ class PlannedSelection:
                 for key in wanted
             ),
         )
+        if not 1 <= selection.query_size <= selection.unlabelled:
+            allowed = f"from 1 to the {selection.unlabelled:,} unlabelled records"
+            raise InvalidArgument("query_size of a selection", selection.query_size, allowed)
         selection.released()  # the mechanisms check the parameters
         return selection
 

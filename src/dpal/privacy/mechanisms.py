@@ -18,6 +18,7 @@ from dpal.privacy import checks
 MOST_GRID_STEPS = 2**16 - 1
 # Discrete noise is handled outcome by outcome: a standard deviation of up to a million steps.
 _LARGEST_VARIANCE = 10**12
+_SMALLEST_LAPLACE_UNIT = 1e-9
 
 
 @cache
@@ -121,6 +122,9 @@ class DiscreteLaplace(Mechanism):
 
     def __post_init__(self) -> None:
         self._store(epsilon=checks.positive("epsilon", self.epsilon), grid_steps=_grid_steps(self.grid_steps))
+        if self.epsilon < self.grid_steps * _SMALLEST_LAPLACE_UNIT:
+            allowed = f"at least {self.grid_steps * _SMALLEST_LAPLACE_UNIT:g} with {self.grid_steps:,} grid steps"
+            raise InvalidArgument("epsilon", self.epsilon, allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,8 @@
 """The one-shot exponential mechanism: k records without replacement, by weights exp(weight_epsilon · score / clip)."""
 
-import math
-
 import numpy as np
 
-from dpal.errors import NoSolution
+from dpal.errors import InvalidArgument, NoSolution
 from dpal.privacy import checks
 from dpal.privacy.search import safe_crossing
 
@@ -19,12 +17,14 @@ def one_shot_epsilon(weight_epsilon: float, unlabelled: int, query_size: int) ->
     log(1 + (exp(weight_epsilon) − 1) / records left): far less than one full ε for each of the picks.
     """
     weight_epsilon = checks.positive("weight_epsilon", weight_epsilon)
-    extra = math.expm1(min(weight_epsilon, 700.0))
+    if not 0 <= query_size <= unlabelled:
+        raise InvalidArgument("query_size", query_size, f"from 0 to the {unlabelled:,} unlabelled records")
     passed = 0.0
     for start in range(0, query_size, _CHUNK):
         left = unlabelled - np.arange(start, min(start + _CHUNK, query_size), dtype=np.float64)
-        passed += float(np.log1p(extra / left).sum())
-    # The sum of up to millions of positive terms is exact to about 1e-13.
+        with np.errstate(divide="ignore"):  # log 0 where one record is left
+            passed += float(np.logaddexp(np.log((left - 1) / left), weight_epsilon - np.log(left)).sum())
+    # The sum of up to millions of terms is exact to about 1e-13.
     return max(weight_epsilon, passed * (1 + 1e-12))
 
 

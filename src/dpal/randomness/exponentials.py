@@ -28,8 +28,9 @@ def exponential_coins(
 ) -> NDArray[np.bool_]:
     """Coins that come up true with probability exp(−x): `exponents` has x ≥ 0 in floating point, `exact(i)` is x."""
     first = words(len(exponents))
-    thresholds = np.exp(-exponents) * 2.0**_WORD
-    margins = thresholds * _MARGIN * (1 + exponents)
+    with np.errstate(under="ignore"):
+        thresholds = np.exp(-exponents) * 2.0**_WORD
+        margins = thresholds * _MARGIN * (1 + exponents)
     result = first + 1.0 <= thresholds - margins
     # A first word of 0 is always open: thresholds too small for floating point are still above 0.
     is_open = ~result & ((first < thresholds + margins) | (first == 0))

@@ -91,12 +91,11 @@ class Randomness(ABC):
             raise InvalidArgument("the number of picks", count, f"from 0 to the population's {population:,}")
         picked = np.empty(count, dtype=np.int64)
         # A common offset changes no probability. The smallest penalty left is accepted for sure.
-        left = np.arange(population)
-        done = 0
+        left, offsets = np.arange(population), penalties.astype(np.int64)
+        done, batch = 0, max(1024, 2 * count)
         while done < count:
-            offsets = penalties[left].astype(np.int64)
-            offsets -= offsets.min()
-            candidates = self.integers(len(left), min(max(1024, 2 * (count - done)), 1 << 20))
+            offsets = offsets - offsets.min()
+            candidates = self.integers(len(left), min(batch, 1 << 20))
             values = offsets[candidates]
 
             def exponent(index: int, values: NDArray[np.int64] = values) -> Fraction:
@@ -107,7 +106,10 @@ class Randomness(ABC):
             fresh = accepted[np.sort(first_times)][: count - done]
             picked[done : done + len(fresh)] = left[fresh]
             done += len(fresh)
-            left = np.delete(left, fresh)
+            if len(fresh):
+                left, offsets = np.delete(left, fresh), np.delete(offsets, fresh)
+            # Few were accepted: larger batches, so that the work between them does not add up.
+            batch *= 2
         return picked
 
 

@@ -32,7 +32,7 @@ class CoreSet:
 
     def __post_init__(self) -> None:
         checks.positive("epsilon", self.epsilon)
-        if self.query_size < 1:
+        if checks.count("query_size", self.query_size) < 1:
             raise InvalidArgument("query_size", self.query_size, "at least 1")
 
     @property
@@ -69,8 +69,8 @@ class CoreSet:
 
 
 def _in_ball(rows: Array) -> Array:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
         inside = rows * np.minimum(1.0, 0.5 / norms)
     # A zero row stays at the centre, and so does one that is not finite.
     return np.where(np.isfinite(inside), inside, 0.0)

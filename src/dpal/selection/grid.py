@@ -58,7 +58,12 @@ def _chunks(scores: NDArray[np.floating]) -> Iterator[NDArray[np.floating]]:
 
 
 def _rounded(chunk: NDArray[np.floating], highest: float, steps: int) -> Grid:
-    with np.errstate(invalid="ignore", over="ignore"):
-        scaled = np.asarray(chunk, dtype=np.float64) * (steps / highest)
-    scaled[~np.isfinite(scaled)] = 0.0
-    return np.clip(scaled, 0, steps, out=scaled).astype(np.uint16)
+    if isinstance(chunk, np.ma.MaskedArray):
+        chunk = chunk.filled(0)
+    with np.errstate(all="ignore"):
+        exact = np.array(chunk, dtype=np.float64)
+        exact[~np.isfinite(exact)] = 0.0
+        np.clip(exact, 0.0, highest, out=exact)
+        exact /= highest
+        exact *= steps
+    return exact.astype(np.uint16)

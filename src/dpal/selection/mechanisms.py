@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument
+from dpal.privacy import checks
 from dpal.privacy.groups import Selection
 from dpal.privacy.mechanisms import MOST_GRID_STEPS, DiscreteGaussian, DiscreteLaplace, PureDP
 from dpal.privacy.one_shot import one_shot_epsilon
@@ -23,7 +24,7 @@ Positions = NDArray[np.int64]
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chosen:
     """What a selection releases: the records to label and, of threshold sampling, its threshold and a surplus.
 
@@ -44,6 +45,10 @@ class SelectionMechanism(ABC):
     query_size: int
     highest: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "query_size", checks.count("query_size", self.query_size))
+        object.__setattr__(self, "highest", checks.positive("highest", self.highest))
+
     @property
     @abstractmethod
     def released(self) -> Selection:
@@ -56,14 +61,14 @@ class SelectionMechanism(ABC):
     def select(self, scores: Scores, *, randomness: Randomness, ids: Sequence[Any] | None = None) -> Chosen:
         """The ids of the chosen records. Without ids, a record's id is its position in the scores."""
         grid = on_grid(scores, highest=self.highest, steps=self.grid_steps)
-        if ids is not None and len(ids) != len(grid):
-            raise InvalidArgument("the number of ids", len(ids), f"{len(grid):,}, one for each score")
+        names = None if ids is None else _names(ids)
+        if names is not None and len(names) != len(grid):
+            raise InvalidArgument("the number of ids", len(names), f"{len(grid):,}, one for each score")
         if len(grid) == 0:
             raise InvalidArgument("the number of scores", 0, "at least 1: there is no unlabelled record to select")
         chosen = self._choose(grid, randomness)
-        if ids is None:
+        if names is None:
             return chosen
-        names = np.asarray(ids)
         return replace(chosen, to_label=names[chosen.to_label], retired=names[chosen.retired])
 
     @abstractmethod
@@ -73,6 +78,20 @@ class SelectionMechanism(ABC):
     def _check_size(self, available: int) -> None:
         if self.query_size > available:
             raise InvalidArgument("query_size", self.query_size, f"at most the {available:,} unlabelled records")
+
+
+def _names(ids: object) -> NDArray[Any]:
+    """Ids as an array that keeps each as it is: numpy would make floats of large integers and strings of mixed ones."""
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1:
+            raise InvalidArgument("the shape of the ids", ids.shape, "one id for each score")
+        return ids
+    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence):
+        raise InvalidArgument("ids", type(ids).__name__, "an array, a list or a tuple")
+    names = np.empty(len(ids), dtype=object)
+    for position, name in enumerate(ids):
+        names[position] = name
+    return names
 
 
 NOBODY: Positions = np.empty(0, dtype=np.int64)
@@ -102,7 +121,7 @@ class Top(SelectionMechanism):
 
     @property
     def released(self) -> Selection:
-        return Selection(choice=None)
+        raise InvalidArgument("the selection", "none", "a private one where its privacy is asked for")
 
     def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         self._check_size(len(grid))
@@ -155,6 +174,10 @@ class OneShotExponential(SelectionMechanism):
     weight_epsilon: float
     # The ε holds for pools of at least this size; smaller ones are refused.
     unlabelled: int
+
+    def __post_init__(self) -> None:
+        super(OneShotExponential, self).__post_init__()
+        self.released  # noqa: B018 (checks the sizes)
 
     @property
     def released(self) -> Selection:

@@ -1,6 +1,6 @@
 """Threshold sampling: one bit for each record, by two public probabilities around a private quantile.
 
-No other rule with the same pure ε serves a linear aim better (docs/maths/selection.md).
+For a given cut no other rule with the same pure ε serves a linear aim better (docs/maths/selection.md).
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpal.privacy import checks
 from dpal.privacy.groups import Selection
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential
 from dpal.randomness import Randomness
@@ -30,6 +31,10 @@ class ThresholdSampling(SelectionMechanism):
     choice: BernoulliSelection
     threshold: Exponential
     fraction_above: float
+
+    def __post_init__(self) -> None:
+        super(ThresholdSampling, self).__post_init__()
+        checks.probability("fraction_above", self.fraction_above)
 
     @property
     def released(self) -> Selection:

@@ -63,25 +63,29 @@ def test_logits_of_any_size(multi_label: bool) -> None:
     scores = Entropy(classes=3, multi_label=multi_label).scores(probabilities)
     assert np.isfinite(scores).all()
     assert scores[1] == pytest.approx(0.0 if multi_label else 1.0)
-    with pytest.raises(InvalidArgument, match="finite"):
-        probabilities_from_logits(np.array([[np.nan, 0.0]]), multi_label=multi_label)
+    broken = probabilities_from_logits(np.array([[np.nan, 0.0], [0.0, np.inf]]), multi_label=multi_label)
+    assert np.isnan(broken).all()
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        np.array([[0.5, 0.6, 0.2]]),
-        np.array([[1.5, -0.5, 0.0]]),
-        np.array([[np.nan, 0.5, 0.5]]),
-        np.zeros((2, 2)),
-        np.zeros(3),
-    ],
-)
-def test_wrong_probabilities_are_refused_without_showing_them(wrong: np.ndarray) -> None:
-    with pytest.raises(InvalidArgument) as caught:
+@pytest.mark.parametrize("wrong", [np.zeros((2, 2)), np.zeros(3), np.zeros((2, 2, 3))])
+def test_wrong_shapes_are_refused(wrong: np.ndarray) -> None:
+    with pytest.raises(InvalidArgument, match="shape of the probabilities"):
         Entropy(classes=3).scores(wrong)
-    for value in ("0.6", "1.5", "-0.5"):
-        assert value not in str(caught.value)
+
+
+def test_a_broken_record_scores_lowest_and_nobody_hears_of_it() -> None:
+    rows = np.array([[0.5, 0.6, 0.2], [1.5, -0.5, 0.0], [np.nan, 0.5, 0.5], [0.3, 0.3, 0.4], [np.inf, 0.0, 0.0]])
+    for kind in (Entropy, LeastConfidence, MinimumMargin):
+        scores = kind(classes=3).scores(rows)
+        assert scores[[0, 1, 2, 4]].tolist() == [0.0] * 4
+        assert scores[3] > 0.5
+    # One broken pass is enough.
+    passes = np.stack([np.tile([0.9, 0.05, 0.05], (2, 1)), np.tile([0.05, 0.05, 0.9], (2, 1))])
+    passes[1, 0, 0] = np.nan
+    scores = Bald(classes=3, number_of_passes=2).scores(passes)
+    assert scores[0] == 0 < scores[1]
+    # bfloat16's sums are off by a little, which is no reason to drop a record.
+    assert Entropy(classes=3).scores(np.array([[0.33, 0.33, 0.33]]))[0] > 0.9
 
 
 def test_an_empty_pool_has_no_scores() -> None:

@@ -6,9 +6,13 @@ import pytest
 
 import dpal
 from dpal.errors import DpalError, InvalidArgument
-from dpal.planning.selections import SELECTIONS
+from dpal.planning.selections import SELECTIONS, PlannedSelection
 from dpal.privacy.mechanisms import BernoulliSelection, DiscreteGaussian, DiscreteLaplace, Exponential
+from dpal.privacy.one_shot import one_shot_epsilon, weight_epsilon_for
 from dpal.randomness import SecureRandomness, SeededRandomness
+from dpal.selection import grid as grid_module
+from dpal.selection import mechanisms as mechanisms_module
+from dpal.selection import threshold as threshold_module
 from dpal.selection.acquisition import Entropy, LeastConfidence
 from dpal.selection.grid import on_grid
 from dpal.selection.mechanisms import NoisyTop, OneShotExponential, SelectionMechanism, Top, Uniform
@@ -179,11 +183,94 @@ def test_what_runs_is_what_the_plan_charges(selection: str) -> None:
     plan = dpal.plan(target_epsilon=8, pool_size=2000, accountant="rdp", selection=selection, accounting="renyi")
     for planned in plan.selections:
         mechanism = mechanism_of(planned, Entropy(classes=10))
-        assert mechanism.released == planned.released()
+        if planned.is_private:
+            assert mechanism.released == planned.released()
+        else:
+            with pytest.raises(InvalidArgument, match="private one"):
+                mechanism.released  # noqa: B018
         assert mechanism.query_size == planned.query_size
         assert mechanism.is_private == planned.is_private
         chosen = mechanism.select(SCORES[: planned.unlabelled], randomness=seeded())
         assert len(chosen.to_label) > 0.7 * planned.query_size
+
+
+def test_what_lies_in_a_later_chunk_counts_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Pools are walked through in chunks of a million; here of 64 records.
+    for module in (grid_module, mechanisms_module, threshold_module):
+        monkeypatch.setattr(module, "_CHUNK", 64)
+    scores = np.tile([0.1, 0.9, 0.2, 0.3], 250)
+    nearly_sure = BernoulliSelection(probability_high=1 - 1e-12, probability_low=1e-12)
+    threshold = ThresholdSampling(
+        query_size=300, highest=1.0, choice=nearly_sure, threshold=Exponential(epsilon=50.0), fraction_above=0.25
+    )
+    little_noise = DiscreteLaplace(epsilon=2000.0, grid_steps=1024)
+    for mechanism in (
+        threshold,
+        NoisyTop(query_size=250, highest=1.0, noise=little_noise),
+        Top(query_size=250, highest=1.0),
+    ):
+        assert mechanism.select(scores, randomness=seeded()).to_label.tolist() == list(range(1, 1000, 4))
+
+
+def test_ids_come_back_as_they_are() -> None:
+    ids = [2**63, 2**53 + 1, 2**53, "a\0", "a", (1, 2)]
+    chosen = Top(query_size=6, highest=1.0).select(SCORES[:6], randomness=seeded(), ids=ids)
+    assert chosen.to_label.tolist() == ids
+    for wrong in ({1, 2, 3, 4, 5, 6}, "abcdef", np.zeros((6, 1)), 6):
+        with pytest.raises(InvalidArgument, match="ids"):
+            Top(query_size=6, highest=1.0).select(SCORES[:6], randomness=seeded(), ids=wrong)
+
+
+def test_masked_scores_count_as_the_lowest() -> None:
+    masked = np.ma.MaskedArray([0.9, 0.5, 0.4], mask=[True, False, False])
+    assert Top(query_size=1, highest=1.0).select(masked, randomness=seeded()).to_label.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Top(query_size=-1, highest=1.0), "query_size is -1"),
+        (lambda: Top(query_size=2.5, highest=1.0), "query_size is 2.5"),
+        (lambda: Top(query_size=2, highest=float("nan")), "highest is nan"),
+        (
+            lambda: OneShotExponential(query_size=20, highest=1.0, weight_epsilon=1.0, unlabelled=10),
+            "query_size is 20",
+        ),
+        (
+            lambda: OneShotExponential(query_size=2, highest=1.0, weight_epsilon=float("nan"), unlabelled=10),
+            "weight_epsilon is nan",
+        ),
+        (
+            lambda: ThresholdSampling(
+                query_size=2,
+                highest=1.0,
+                choice=BernoulliSelection(probability_high=0.5, probability_low=0.1),
+                threshold=Exponential(epsilon=1.0),
+                fraction_above=float("nan"),
+            ),
+            "fraction_above is nan",
+        ),
+    ],
+)
+def test_bad_fields_are_named(build, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        build()
+
+
+def test_a_plan_that_selects_more_than_there_is_is_refused() -> None:
+    document = {"mechanism": "exponential", "query_size": 20, "unlabelled": 10, "weight_epsilon": 1.0}
+    with pytest.raises(InvalidArgument, match="query_size of a selection is 20"):
+        PlannedSelection.from_json(document)
+
+
+def test_the_one_shot_epsilon_by_hand() -> None:
+    # Ten records, all picked but one: nine times somebody else. The sum for w = e: Σ log(1 + (e − 1)/m), m = 10 … 2.
+    exact = sum(np.log1p(np.expm1(1.0) / left) for left in range(10, 1, -1))
+    assert one_shot_epsilon(1.0, 10, 9) == pytest.approx(exact) and exact > 1
+    assert one_shot_epsilon(1.0, 10, 1) == 1.0
+    assert one_shot_epsilon(1000.0, 3, 2) == pytest.approx(2000 - np.log(6))
+    assert weight_epsilon_for(0.5, 10, 10) < 0.5
+    assert one_shot_epsilon(weight_epsilon_for(0.5, 10, 10), 10, 10) <= 0.5
 
 
 def test_the_clip_is_the_acquisitions_unless_given() -> None:
