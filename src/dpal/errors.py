@@ -28,3 +28,11 @@ class BudgetExceeded(DpalError):
 
 class NoPlan(DpalError):
     """No plan keeps the promise; the message says why and what would help."""
+
+
+class MixesRecords(DpalError):
+    """The model lets one record's values reach another's gradient, so clipping by record means nothing."""
+
+
+class TooManyNotFinite(DpalError):
+    """So many gradients were not finite that training is broken, not unlucky."""

@@ -6,10 +6,10 @@ given to each record as a copy of its own, so that the backward pass itself retu
 of a whole matrix is ever computed here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +64,9 @@ class Tape:
             )
         if not output.requires_grad:
             output.requires_grad_()
+        if output.is_cuda and output.ndim == 4:
+            # The layer's own backward pass and our kernels read gradients with their channels last.
+            output.register_hook(_channels_last)
         self.matrix_uses.append(MatrixUse(parameter=parameter, module=module, padded=padded))
         self.inputs.append(given.detach())
         self.input_versions.append(given._version)
@@ -85,6 +88,10 @@ class Tape:
         return copies.reshape(self.rows, *shape)
 
 
+def _channels_last(gradient: Tensor) -> Tensor:
+    return gradient.contiguous(memory_format=torch.channels_last)
+
+
 class Capture:
     """Patches the layers that hold trainable parameters while a forward pass runs."""
 
@@ -99,21 +106,24 @@ class Capture:
 
     def _own_names(self, module: nn.Module) -> dict[str, str]:
         """The trainable parameters that the module itself holds, by attribute."""
-        own = module._parameters.items()
-        return {key: self.names[value] for key, value in own if value is not None and value in self.names}
+        # `named_parameters` would drop what was shared with an earlier layer.
+        own: dict[str, nn.Parameter | None] = vars(module)["_parameters"]
+        return {key: self.names[value] for key, value in own.items() if value is not None and value in self.names}
 
     def __call__(self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int) -> tuple[Captured, Tape]:
         """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
         first = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
         tape = Tape(rows=first.shape[0])
-        with self._patched(tape):
+        with torch.enable_grad(), self._patched(tape):
             outputs = torch.func.functional_call(self.model, state, *_arguments(batch))
-        tape.check_inputs()
-        losses = self.loss(outputs, targets)
+            tape.check_inputs()
+            losses = self.loss(outputs, targets)
         if losses.shape != (tape.rows,):
             raise NotCoveredError(f"the loss gives a tensor of shape {tuple(losses.shape)}, not one value a record")
         wanted = [*tape.outputs, *tape.vectors]
-        found = torch.autograd.grad(losses.sum() / copies, wanted, allow_unused=True)
+        with torch.enable_grad():
+            total = losses.sum() / copies
+        found = cast("tuple[Tensor | None, ...]", torch.autograd.grad(total, wanted, allow_unused=True))
         gradients = [
             torch.zeros_like(tensor) if gradient is None else gradient
             for tensor, gradient in zip(wanted, found, strict=True)
@@ -128,7 +138,7 @@ class Capture:
         return captured, tape
 
     @contextmanager
-    def _patched(self, tape: Tape) -> Iterator[None]:
+    def _patched(self, tape: Tape) -> Generator[None]:
         for module in self.layers:
             # Instance attributes win over the class's method, and deleting them restores it.
             module.forward = _bound(module, self._own_names(module), tape)
@@ -190,7 +200,7 @@ def explicit_padding(module: nn.Conv2d) -> tuple[int, ...] | None:
     """Padding to apply before the convolution, where the layer's is not plain zeros on both sides alike."""
     if module.padding_mode == "zeros" and not isinstance(module.padding, str):
         return None
-    return tuple(module._reversed_padding_repeated_twice)
+    return tuple(vars(module)["_reversed_padding_repeated_twice"])  # torch's name for the order of F.pad
 
 
 def _embedding(module: nn.Embedding, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
@@ -200,6 +210,9 @@ def _embedding(module: nn.Embedding, own: dict[str, str], tape: Tape, given: Ten
 
 def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
     plain = functional.group_norm(given, module.num_groups, None, None, module.eps)
+    if given.ndim == 4 and given.is_cuda:
+        # Torch's own kernel returns the channels first; convolutions and their kernels are faster with them last.
+        plain = plain.contiguous(memory_format=torch.channels_last)
     return _affine(module, own, tape, plain, (module.num_channels, *[1] * (given.ndim - 2)))
 
 

@@ -79,3 +79,22 @@ def rows(batch: Batch, index: Tensor | slice) -> Batch:
 def called(model: Callable[..., Any], batch: Batch) -> Any:
     """The model's outputs: a tensor is its only argument, a dictionary its named ones."""
     return model(batch) if isinstance(batch, Tensor) else model(**batch)
+
+
+def row_norms(stored: Gradients) -> Tensor:
+    """The norm of each record's whole gradient."""
+    squares = [rows.flatten(1).double().square().sum(dim=1) for rows in stored.values()]
+    return torch.stack(squares).sum(dim=0).sqrt()
+
+
+def clipped_from_stored(stored: Gradients, max_grad_norm: float) -> ClippedSum:
+    """The clipped sum of gradients that were stored by record."""
+    norms = row_norms(stored)
+    finite = torch.isfinite(norms)
+    factors = torch.where(finite, max_grad_norm / norms.clamp(min=max_grad_norm) * (1 - 2.0**-20), 0.0).float()
+    gradients: Gradients = {}
+    for name, each in stored.items():
+        # Zero times infinity is not zero.
+        kept = torch.where(finite.reshape(-1, *[1] * (each.ndim - 1)), each, 0.0).float()
+        gradients[name] = torch.tensordot(factors, kept, dims=1)
+    return ClippedSum(gradients=gradients, records=len(norms), not_finite=int((~finite).sum()))

@@ -69,17 +69,18 @@ class FusedEngine(ClippingEngine):
         measure, total = (self._measure_compiled, self._sum_compiled) if compiled else (self._measure, self._sum)
         with tf32_allowed(self.precision == "tf32"):
             norms, pieces = measure(self._parameters(), batch, targets)
-            real = norms[:count]
-            finite = torch.isfinite(real)
-            if not bool(finite.all()):
-                # Zero times infinity is not zero: the sum is taken anew without these records.
-                kept = finite.repeat_interleave(self.copies).nonzero().squeeze(1)
-                rest = self.clipped_sum(rows(batch, kept), targets[kept])
-                missing = rest.not_finite + int((~finite).sum())
-                return ClippedSum(gradients=rest.gradients, records=count, not_finite=missing)
-            factors = (self.max_grad_norm / norms.clamp(min=self.max_grad_norm)).float()
+            finite = torch.isfinite(norms)
+            factors = torch.where(finite, self.max_grad_norm / norms.clamp(min=self.max_grad_norm), 0.0).float()
             factors[count:] = 0.0
-            return ClippedSum(gradients=total(pieces, factors), records=count, not_finite=0)
+            gradients = total(pieces, factors)
+        # Asked only now, so that the device never waits for the answer.
+        if bool(finite[:count].all()):
+            return ClippedSum(gradients=gradients, records=count, not_finite=0)
+        # Zero times infinity is not zero: the sum is taken anew without these records.
+        kept = finite[:count].repeat_interleave(self.copies).nonzero().squeeze(1)
+        rest = self.clipped_sum(rows(batch, kept), targets[kept])
+        missing = rest.not_finite + int((~finite[:count]).sum())
+        return ClippedSum(gradients=rest.gradients, records=count, not_finite=missing)
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         with tf32_allowed(self.precision == "tf32"):
@@ -139,8 +140,11 @@ class FusedEngine(ClippingEngine):
         )
         if stored and len(uses) == 1 and gradient.is_cuda and kernels.AVAILABLE and _has_one_group(first.module):
             geometry = _geometry(first.module, padded=first.padded)
+            # In the graph, so that whoever computes these writes them in the order the kernel reads.
+            images = captured.inputs[uses[0]].contiguous(memory_format=torch.channels_last)
+            gradient = gradient.contiguous(memory_format=torch.channels_last)
             pieces.stored[name], squares = convolution_record_gradients(
-                captured.inputs[uses[0]], gradient, geometry, self.copies, self.precision == "tf32"
+                images, gradient, geometry, self.copies, self.precision == "tf32"
             )
             pieces.add(squares)
             return

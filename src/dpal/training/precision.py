@@ -1,15 +1,17 @@
 """Which arithmetic matrix products of float32 numbers may use."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 
 @contextmanager
-def tf32_allowed(allowed: bool) -> Iterator[None]:
+def tf32_allowed(allowed: bool) -> Generator[None]:
     """Inside, float32 products on CUDA round their operands to TF32 only if allowed; then everything is as before."""
-    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
+    matmul: Any = torch.backends.cuda.matmul
+    convolution: Any = torch.backends.cudnn
     before = matmul.allow_tf32, convolution.allow_tf32
     matmul.allow_tf32 = convolution.allow_tf32 = allowed
     try:

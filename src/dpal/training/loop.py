@@ -1,0 +1,166 @@
+"""One training phase of a plan, from top to bottom. It knows steps, rates and noise, and nothing of ε."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dpal.errors import InvalidArgument, TooManyNotFinite
+from dpal.planning.plan import Phase
+from dpal.randomness import Randomness
+from dpal.training.augmentation import Augmentation
+from dpal.training.averaging import WeightAverage
+from dpal.training.choose import AUTOMATIC, engine_for
+from dpal.training.data import Source
+from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction
+from dpal.training.fused import FusedEngine
+from dpal.training.noise import gaussian_noise
+from dpal.training.progress import StepProgress
+from dpal.training.sampling import physical_batches, poisson_draw
+
+# A few overflows are life; this share of a phase's gradients is a broken training.
+_MOST_NOT_FINITE = 0.1
+_ENOUGH_TO_JUDGE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """What a phase needs beside the plan. All of it is public."""
+
+    max_grad_norm: float = 1.0
+    engine: str = AUTOMATIC
+    precision: str = "float32"
+    max_physical_batch_size: int = 512
+    augmentation: Augmentation = field(default_factory=Augmentation)
+
+    def __post_init__(self) -> None:
+        if not self.max_grad_norm > 0:
+            raise InvalidArgument("max_grad_norm", self.max_grad_norm, "a number above 0")
+        if self.max_physical_batch_size < 1:
+            raise InvalidArgument("max_physical_batch_size", self.max_physical_batch_size, "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseResult:
+    """What happened. The number of broken gradients depends on private data: for the operator, not for release."""
+
+    steps: int
+    engine: str
+    not_finite: int = field(repr=False)
+
+
+def train_phase(
+    model: nn.Module,
+    phase: Phase,
+    *,
+    source: Source,
+    groups: Sequence[NDArray[np.integer]],
+    loss: LossFunction,
+    optimizer: torch.optim.Optimizer,
+    settings: TrainingSettings,
+    randomness: Randomness,
+    average: WeightAverage | None = None,
+    after_step: Callable[[int], None] | None = None,
+    description: str = "training",
+) -> PhaseResult:
+    """Train for the phase's steps. `groups` has the positions of each group's records, oldest first."""
+    device = next(model.parameters()).device
+    generator = torch.Generator(device=device)
+    generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
+    engine = _engine(model, loss, source, groups, settings, generator)
+    model.train()
+    seen = not_finite = 0
+    with StepProgress(description, phase.steps) as progress:
+        for step in range(phase.steps):
+            draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
+            total = _zeros(engine)
+            for positions in physical_batches(draw, settings.max_physical_batch_size):
+                part = engine.clipped_sum(*_augmented(source.batch(positions), settings.augmentation, generator))
+                _add(total, part.gradients)
+                seen, not_finite = seen + part.records, not_finite + part.not_finite
+            _stop_if_broken(step, seen, not_finite)
+            _set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
+            optimizer.step()
+            if average is not None:
+                average.update()
+            progress.step(phase.expected_batch_size)
+            if after_step is not None:
+                after_step(step)
+    _stop_if_broken(phase.steps - 1, seen, not_finite, at_the_end=True)
+    return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=not_finite)
+
+
+def _engine(
+    model: nn.Module,
+    loss: LossFunction,
+    source: Source,
+    groups: Sequence[NDArray[np.integer]],
+    settings: TrainingSettings,
+    generator: torch.Generator,
+) -> ClippingEngine:
+    everyone = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
+    if len(everyone) == 0:
+        raise InvalidArgument("the number of labelled records", 0, "at least 1")
+    sample = _augmented(source.batch(everyone[:3]), settings.augmentation, generator)
+    engine = engine_for(
+        model,
+        loss,
+        max_grad_norm=settings.max_grad_norm,
+        sample=sample,
+        name=settings.engine,
+        copies=settings.augmentation.copies,
+        precision=settings.precision,
+    )
+    if isinstance(engine, FusedEngine):
+        engine.physical_records = settings.max_physical_batch_size
+    return engine
+
+
+def _augmented(
+    batch: tuple[Batch, Tensor], augmentation: Augmentation, generator: torch.Generator
+) -> tuple[Batch, Tensor]:
+    inputs, targets = batch
+    if augmentation == Augmentation():
+        return batch
+    if not isinstance(inputs, Tensor) or inputs.ndim != 4:
+        raise InvalidArgument(
+            "augmentation", augmentation, "left out: it is for images (records, channels, height, width)"
+        )
+    return augmentation(inputs, generator), targets.repeat_interleave(augmentation.copies, dim=0)
+
+
+def _zeros(engine: ClippingEngine) -> Gradients:
+    return {
+        name: torch.zeros_like(parameter, dtype=torch.float32, requires_grad=False)
+        for name, parameter in engine.trainable().items()
+    }
+
+
+def _add(total: Gradients, part: Gradients) -> None:
+    for name, gradient in part.items():
+        total[name] += gradient
+
+
+def _set_noisy_gradients(
+    engine: ClippingEngine, total: Gradients, phase: Phase, max_grad_norm: float, randomness: Randomness
+) -> None:
+    """(sum + noise) / planned batch size. The number drawn is private, so it divides nothing."""
+    device = next(iter(total.values())).device
+    noise = gaussian_noise({name: each.shape for name, each in total.items()}, device, randomness=randomness)
+    deviation = phase.noise_multiplier * max_grad_norm
+    for name, parameter in engine.trainable().items():
+        noisy = total[name].double() + deviation * noise[name]
+        parameter.grad = (noisy / phase.expected_batch_size).to(parameter.dtype)
+
+
+def _stop_if_broken(step: int, seen: int, not_finite: int, *, at_the_end: bool = False) -> None:
+    enough = at_the_end or seen >= _ENOUGH_TO_JUDGE
+    if enough and seen and not_finite > _MOST_NOT_FINITE * seen:
+        raise TooManyNotFinite(
+            f"More than {_MOST_NOT_FINITE:.0%} of the gradients were not finite by step {step + 1}. Each contributed "
+            "zero, so the promise holds, but training is broken. Lower the learning rate, check the inputs for NaN, or "
+            "use the precision float32."
+        )

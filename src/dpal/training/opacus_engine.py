@@ -1,0 +1,66 @@
+# pyright: reportMissingTypeStubs=false
+"""Per-record gradients through Opacus's hooks, for every layer that Opacus knows."""
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from dpal.training.capture import NotCoveredError
+from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
+from dpal.training.precision import tf32_allowed
+
+
+@dataclass(slots=True, kw_only=True)
+class OpacusEngine(ClippingEngine):
+    """Stores every record's whole gradient."""
+
+    name: ClassVar[str] = "opacus"
+    _hooked: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            from opacus.grad_sample import GradSampleModule
+            from opacus.validators import ModuleValidator
+        except ImportError as error:
+            raise NotCoveredError("Opacus is not installed") from error
+        problems = ModuleValidator.validate(self.model, strict=False)
+        if problems:
+            raise NotCoveredError("; ".join(str(problem) for problem in problems))
+        try:
+            # Parameters that Opacus has no rule for would go through functorch there: our own vmap engine is for those.
+            self._hooked = GradSampleModule(self.model, loss_reduction="sum", force_functorch=False, strict=True)
+        except (NotImplementedError, ValueError) as error:
+            raise NotCoveredError(str(error)) from error
+        self._hooked.remove_hooks()
+
+    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
+        return clipped_from_stored(self._stored(batch, targets), self.max_grad_norm)
+
+    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
+        return row_norms(self._stored(batch, targets))
+
+    def _stored(self, batch: Batch, targets: Tensor) -> Gradients:
+        trainable = self.trainable()
+        self._hooked.add_hooks(loss_reduction="sum", batch_first=True)
+        try:
+            with warnings.catch_warnings(), torch.enable_grad(), tf32_allowed(self.precision == "tf32"):
+                # Opacus's hooks warn about how torch's hooks see their inputs.
+                warnings.simplefilter("ignore")
+                with torch.autocast(targets.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+                    outputs = called(self._hooked, batch)
+                (self.loss(outputs, targets).sum() / self.copies).backward()
+            return {name: self._by_record(parameter, len(targets)) for name, parameter in trainable.items()}
+        finally:
+            for parameter in trainable.values():
+                parameter.grad = None
+                setattr(parameter, "grad_sample", None)  # noqa: B010 (an attribute of Opacus's own)
+            self._hooked.remove_hooks()
+
+    def _by_record(self, parameter: Any, count: int) -> Tensor:
+        stored = parameter.grad_sample
+        if stored is None:
+            return parameter.detach().new_zeros((count // self.copies, *parameter.shape))
+        return stored.detach().reshape(-1, self.copies, *parameter.shape).sum(dim=1)

@@ -1,0 +1,48 @@
+"""Per-record gradients through torch.func: slow and large, but for any model that does not mix records."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
+from dpal.training.precision import tf32_allowed
+
+
+@dataclass(slots=True, kw_only=True)
+class VmapEngine(ClippingEngine):
+    """Stores every record's whole gradient."""
+
+    name: ClassVar[str] = "vmap"
+
+    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
+        return clipped_from_stored(self._stored(batch, targets), self.max_grad_norm)
+
+    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
+        return row_norms(self._stored(batch, targets))
+
+    def _stored(self, batch: Batch, targets: Tensor) -> Gradients:
+        trainable = {name: parameter.detach() for name, parameter in self.trainable().items()}
+        others = {
+            name: parameter.detach() for name, parameter in self.model.named_parameters() if name not in trainable
+        }
+        others |= dict(self.model.named_buffers())
+
+        def loss_of_one(parameters: Gradients, record: Batch, target: Tensor) -> Tensor:
+            def model(*given: Tensor, **named: Tensor) -> object:
+                return torch.func.functional_call(self.model, {**parameters, **others}, given, named)
+
+            with torch.autocast(target.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+                outputs = called(model, record)
+            return self.loss(outputs, target).sum() / self.copies
+
+        by_record = {
+            name: part.reshape(-1, self.copies, *part.shape[1:])
+            for name, part in (batch.items() if not isinstance(batch, Tensor) else [("", batch)])
+        }
+        records: Batch = by_record[""] if isinstance(batch, Tensor) else by_record
+        target_rows = targets.reshape(-1, self.copies, *targets.shape[1:])
+        over_records = torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        with tf32_allowed(self.precision == "tf32"):
+            return over_records(trainable, records, target_rows)

@@ -1,0 +1,336 @@
+"""Every engine beside a plain loop over single records."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+import torch
+from networks import NETWORKS, RECORDS, cross_entropy, plain_loop
+from torch import Tensor, nn
+
+from dpal.errors import InvalidArgument, MixesRecords
+from dpal.models.resnet9 import ResNet9
+from dpal.training import matrices
+from dpal.training.capture import NotCoveredError
+from dpal.training.choose import ENGINES, engine_for
+from dpal.training.engine import ClippingEngine
+from dpal.training.fused import FusedEngine
+from dpal.training.opacus_engine import OpacusEngine
+from dpal.training.vmap_engine import VmapEngine
+
+# Torch says so about even kernels, and about its own compiler's use of itself.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch._prims_common.check.*:FutureWarning"),
+]
+
+# Opacus has no rule for these, or gives a padding index a gradient.
+NOT_FOR_OPACUS = {
+    "convolution, padding same, dilation 2",
+    "convolution, reflected border",
+    "convolution, circular border",
+    "even kernel, padding same",
+    "embedding with padding",
+    "small transformer",
+    "shared and frozen",
+    "changes in place",
+}
+
+
+def seeded_network(name: str) -> tuple[nn.Module, Tensor, Tensor]:
+    torch.manual_seed(sum(map(ord, name)))
+    model, batch = NETWORKS[name]()
+    return model, batch, torch.randint(0, 3, (RECORDS,))
+
+
+def made(kind: type[ClippingEngine], model: nn.Module, max_grad_norm: float = 0.5, **options: object) -> ClippingEngine:
+    return kind(model=model, loss=cross_entropy, max_grad_norm=max_grad_norm, **options)
+
+
+def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor], *, close: float = 2e-5) -> None:
+    assert found.keys() == wanted.keys()
+    scale = max(float(each.abs().max()) for each in wanted.values()) or 1.0
+    for name, each in wanted.items():
+        assert found[name].shape == each.shape
+        assert found[name].dtype == torch.float32
+        torch.testing.assert_close(found[name], each, rtol=0, atol=close * scale, msg=name)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_engine_equals_a_plain_loop(kind: type[ClippingEngine], name: str) -> None:
+    if kind is OpacusEngine and name in NOT_FOR_OPACUS:
+        pytest.skip("Opacus has no rule for it, or refuses it")
+    model, batch, targets = seeded_network(name)
+    engine = made(kind, model)
+    norms, wanted = plain_loop(model, batch, targets, 0.5)
+    torch.testing.assert_close(engine.record_norms(batch, targets).double(), norms, rtol=1e-4, atol=1e-6)
+    result = engine.clipped_sum(batch, targets)
+    assert (result.records, result.not_finite) == (RECORDS, 0)
+    assert_same(result.gradients, wanted)
+
+
+@pytest.mark.parametrize("way", ["stored", "gram"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_both_ways_to_a_norm_agree(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "prefers_stored", lambda *_, **__: way == "stored")
+    model, batch, targets = seeded_network(name)
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    assert_same(made(FusedEngine, model).clipped_sum(batch, targets).gradients, wanted)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_resnet9(kind: type[ClippingEngine]) -> None:
+    torch.manual_seed(1)
+    model = ResNet9(channels=1, classes=4)
+    batch, targets = torch.randn(RECORDS, 1, 12, 12), torch.randint(0, 4, (RECORDS,))
+    _, wanted = plain_loop(model, batch, targets, 1.0)
+    assert_same(made(kind, model, 1.0).clipped_sum(batch, targets).gradients, wanted, close=1e-4)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("copies", [2, 3])
+def test_copies_are_averaged_before_clipping(kind: type[ClippingEngine], copies: int) -> None:
+    for name in ("group norm", "convolution in groups", "small transformer"):
+        if kind is OpacusEngine and name in NOT_FOR_OPACUS:
+            continue
+        model, batch, _ = seeded_network(name)
+        batch = torch.cat([batch] * 3)[: 4 * copies]
+        targets = torch.randint(0, 3, (4,)).repeat_interleave(copies)
+        norms, wanted = plain_loop(model, batch, targets, 0.5, copies)
+        engine = made(kind, model, copies=copies)
+        torch.testing.assert_close(engine.record_norms(batch, targets).double(), norms, rtol=1e-4, atol=1e-6)
+        result = engine.clipped_sum(batch, targets)
+        assert result.records == 4
+        assert_same(result.gradients, wanted)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_empty_and_single_and_split_batches(kind: type[ClippingEngine]) -> None:
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.Flatten(), nn.Linear(64, 3))
+    batch, targets = torch.randn(15, 2, 6, 6), torch.randint(0, 3, (15,))
+    engine = made(kind, model)
+    empty = engine.clipped_sum(batch[:0], targets[:0])
+    assert empty.records == 0
+    assert all(not each.any() for each in empty.gradients.values())
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    for size in (1, 7, 15):
+        total = {name: torch.zeros_like(each) for name, each in wanted.items()}
+        for start in range(0, 15, size):
+            for name, each in engine.clipped_sum(
+                batch[start : start + size], targets[start : start + size]
+            ).gradients.items():
+                total[name] += each
+        assert_same(total, wanted)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_records_that_are_not_finite_contribute_zero(kind: type[ClippingEngine]) -> None:
+    torch.manual_seed(4)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(64, 3))
+    batch, targets = torch.randn(6, 2, 6, 6), torch.randint(0, 3, (6,))
+    batch[1, 0, 0, 0], batch[4] = float("nan"), float("inf")
+    kept = [0, 2, 3, 5]
+    _, wanted = plain_loop(model, batch[kept], targets[kept], 0.5)
+    result = made(kind, model).clipped_sum(batch, targets)
+    assert (result.records, result.not_finite) == (6, 2)
+    assert_same(result.gradients, wanted)
+    everything = made(kind, model).clipped_sum(batch * float("nan"), targets)
+    assert everything.not_finite == 6
+    assert all(not each.any() for each in everything.gradients.values())
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_one_record_moves_the_sum_by_at_most_the_bound(kind: type[ClippingEngine]) -> None:
+    for name in NETWORKS:
+        if kind is OpacusEngine and name in NOT_FOR_OPACUS:
+            continue
+        model, batch, targets = seeded_network(name)
+        engine = made(kind, model, 0.01)
+        for record in range(RECORDS):
+            alone = engine.clipped_sum(batch[record : record + 1], targets[record : record + 1])
+            moved = sum(each.double().square().sum() for each in alone.gradients.values()) ** 0.5
+            assert moved <= 0.01
+            assert moved > 0.0099
+
+
+def test_bf16_contributions_never_exceed_the_bound() -> None:
+    # In float64, on the very bfloat16 numbers that are multiplied and added up.
+    torch.manual_seed(5)
+    model = ResNet9(channels=1, classes=4)
+    batch, targets = torch.randn(8, 1, 12, 12), torch.randint(0, 4, (8,))
+    for forced in (None, True, False):
+        engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.7, precision="bf16")
+        with pytest.MonkeyPatch.context() as patch:
+            if forced is not None:
+                patch.setattr(matrices, "prefers_stored", lambda *_, forced=forced, **__: forced)
+            norms, pieces = engine._measure(engine._parameters(), batch, targets)
+        factors = (0.7 / norms.clamp(min=0.7)).float()
+        squares = torch.zeros(8, dtype=torch.float64)
+        for stored in pieces.stored.values():
+            squares += (stored.double().flatten(1) * factors.double()[:, None]).square().sum(1)
+        for sides in pieces.sides.values():
+            scaled = sides.left.float() * factors.reshape(-1, 1, 1, 1)
+            high = scaled.bfloat16()
+            low = (scaled - high.float()).bfloat16()
+            product = (high.double() + low.double()).transpose(-1, -2) @ sides.right.double()
+            squares += product.flatten(1).square().sum(1)
+        assert float(squares.sqrt().max()) <= 0.7
+        assert float(squares.sqrt().min()) > 0.7 * 0.99
+        assert {each.dtype for each in engine._sum(pieces, factors).values()} == {torch.float32}
+
+
+def test_bf16_is_close_to_float32() -> None:
+    model, batch, targets = seeded_network("group norm")
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    found = made(FusedEngine, model, precision="bf16").clipped_sum(batch, targets).gradients
+    assert_same(found, wanted, close=0.05)
+
+
+def test_compiled_equals_eager_and_pads() -> None:
+    torch.manual_seed(6)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.5, compiled=True, physical_records=6)
+    batch, targets = torch.randn(6, 2, 6, 6), torch.randint(0, 3, (6,))
+    for count in (6, 4, 1):
+        _, wanted = plain_loop(model, batch[:count], targets[:count], 0.5)
+        result = engine.clipped_sum(batch[:count], targets[:count])
+        assert result.records == count
+        assert_same(result.gradients, wanted)
+    # The graph takes parameters as they are now, not as they were when it was traced.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+    batch[2] = float("nan")
+    assert engine.clipped_sum(batch, targets).not_finite == 1
+
+
+def test_the_automatic_choice(caplog: pytest.LogCaptureFixture) -> None:
+    class OwnParameter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.head = nn.Parameter(torch.ones(4)), nn.Linear(4, 3)
+
+        def forward(self, given: Tensor) -> Tensor:
+            return self.head(given * self.scale)
+
+    targets = torch.randint(0, 3, (4,))
+    cases = [
+        (nn.Linear(4, 3), torch.randn(4, 4), FusedEngine),
+        (nn.Sequential(nn.Conv1d(2, 3, 3), nn.Flatten(), nn.Linear(12, 3)), torch.randn(4, 2, 6), OpacusEngine),
+        (OwnParameter(), torch.randn(4, 4), VmapEngine),
+    ]
+    for model, batch, expected in cases:
+        with caplog.at_level(logging.INFO, logger="dpal.training"):
+            engine = engine_for(model, cross_entropy, max_grad_norm=1.0, sample=(batch, targets))
+        assert type(engine) is expected
+        assert f"clipping engine: {expected.name}" in caplog.text
+        _, wanted = plain_loop(model, batch, targets, 1.0)
+        assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+    assert "no rule for the layer 0 (Conv1d)" in caplog.text
+
+
+def test_the_engine_by_name() -> None:
+    sample = (torch.randn(4, 4), torch.randint(0, 3, (4,)))
+    for name, kind in ENGINES.items():
+        assert type(engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1, sample=sample, name=name)) is kind
+    with pytest.raises(InvalidArgument, match="engine is 'ghost'"):
+        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1, sample=sample, name="ghost")
+    with pytest.raises(InvalidArgument, match="precision is 'half'"):
+        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1, sample=sample, precision="half")
+    frozen = nn.Linear(4, 3).requires_grad_(False)
+    with pytest.raises(InvalidArgument, match="at least one parameter that trains"):
+        engine_for(frozen, cross_entropy, max_grad_norm=1, sample=sample)
+
+
+def test_batch_norm_is_refused_by_name() -> None:
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3))
+    with pytest.raises(MixesRecords, match=r"layer 1 is a BatchNorm2d.*GroupNorm\(32, 4\)"):
+        engine_for(model, cross_entropy, max_grad_norm=1, sample=(torch.randn(2, 2, 6, 6), torch.tensor([0, 1])))
+
+
+def test_mixing_in_disguise_is_found() -> None:
+    class CentresTheBatch(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Linear(4, 3)
+
+        def forward(self, given: Tensor) -> Tensor:
+            out = self.body(given)
+            return out - out.mean(0)
+
+    with pytest.raises(MixesRecords, match="another loss in a batch than alone"):
+        engine_for(
+            CentresTheBatch(), cross_entropy, max_grad_norm=1, sample=(torch.randn(3, 4), torch.tensor([0, 1, 2]))
+        )
+
+
+def test_a_use_behind_the_layers_back_is_found(caplog: pytest.LogCaptureFixture) -> None:
+    # The matrix is used by the layer and, unseen by it, once more: the fused engine would miss a part of the gradient.
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, given: Tensor) -> Tensor:
+            return self.layer(given) @ self.layer.weight
+
+    model, batch, targets = Hidden(), torch.randn(3, 3), torch.tensor([0, 1, 2])
+    with caplog.at_level(logging.INFO, logger="dpal.training"):
+        engine = engine_for(model, cross_entropy, max_grad_norm=1.0, sample=(batch, targets))
+    assert type(engine) is VmapEngine
+    _, wanted = plain_loop(model, batch, targets, 1.0)
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+
+
+def test_what_the_fused_engine_cannot_see_it_refuses() -> None:
+    class TimeFirst(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Linear(4, 3)
+
+        def forward(self, given: Tensor) -> Tensor:
+            return self.body(given.transpose(0, 1)).mean(0)
+
+    class ChangesItsInput(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Linear(4, 4)
+
+        def forward(self, given: Tensor) -> Tensor:
+            hidden = given * 1.0
+            out = self.body(hidden)
+            hidden.add_(1.0)
+            return out
+
+    batch, targets = torch.randn(2, 5, 4), torch.tensor([0, 1])
+    with pytest.raises(NotCoveredError, match="records must be the first dimension"):
+        made(FusedEngine, TimeFirst()).clipped_sum(batch, targets)
+    with pytest.raises(NotCoveredError, match="changed in place"):
+        made(FusedEngine, ChangesItsInput()).clipped_sum(batch[:, 0], targets)
+    whole = FusedEngine(model=nn.Linear(4, 3), loss=lambda o, t: cross_entropy(o, t).sum(), max_grad_norm=1)
+    with pytest.raises(NotCoveredError, match="not one value a record"):
+        whole.clipped_sum(batch[:, 0], targets)
+    with pytest.raises(NotCoveredError, match="sparse"):
+        made(FusedEngine, nn.Embedding(4, 3, sparse=True))
+
+
+def test_layers_are_as_before_after_a_run() -> None:
+    model, batch, targets = seeded_network("group norm")
+    before = model(batch)
+    made(FusedEngine, model).clipped_sum(batch, targets)
+    assert torch.equal(model(batch), before)
+    assert all("forward" not in vars(module) for module in model.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_norms_do_not_depend_on_the_clip() -> None:
+    model, batch, targets = seeded_network("group norm")
+    engine = made(FusedEngine, model)
+    loose = replace(engine, max_grad_norm=1e6)
+    _, whole = plain_loop(model, batch, targets, 1e6)
+    assert_same(loose.clipped_sum(batch, targets).gradients, whole)
