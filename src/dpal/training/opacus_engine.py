@@ -50,7 +50,7 @@ class OpacusEngine(ClippingEngine):
                 # Opacus's hooks warn about how torch's hooks see their inputs.
                 warnings.simplefilter("ignore")
                 with torch.autocast(targets.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-                    outputs = called(self._hooked, batch)
+                    outputs = called(self._hooked, _channels_first(batch))
                 (self.loss(outputs, targets).sum() / self.copies).backward()
             return {name: self._by_record(parameter, len(targets)) for name, parameter in trainable.items()}
         finally:
@@ -64,3 +64,10 @@ class OpacusEngine(ClippingEngine):
         if stored is None:
             return parameter.detach().new_zeros((count // self.copies, *parameter.shape))
         return stored.detach().reshape(-1, self.copies, *parameter.shape).sum(dim=1)
+
+
+def _channels_first(batch: Batch) -> Batch:
+    """Opacus 1.6 gives wrong gradients for images whose channels lie last in memory, so they are laid out anew."""
+    if isinstance(batch, Tensor):
+        return batch.clone(memory_format=torch.contiguous_format)
+    return {name: part.clone(memory_format=torch.contiguous_format) for name, part in batch.items()}

@@ -222,7 +222,7 @@ def test_the_automatic_choice(caplog: pytest.LogCaptureFixture) -> None:
     cases = [
         (nn.Linear(4, 3), torch.randn(4, 4), FusedEngine),
         (nn.Sequential(nn.Conv1d(2, 3, 3), nn.Flatten(), nn.Linear(12, 3)), torch.randn(4, 2, 6), OpacusEngine),
-        (OwnParameter(), torch.randn(4, 4), VmapEngine),
+        (OwnParameter(), torch.randn(4, 4), OpacusEngine),
     ]
     for model, batch, expected in cases:
         with caplog.at_level(logging.INFO, logger="dpal.training"):
@@ -334,3 +334,14 @@ def test_norms_do_not_depend_on_the_clip() -> None:
     loose = replace(engine, max_grad_norm=1e6)
     _, whole = plain_loop(model, batch, targets, 1e6)
     assert_same(loose.clipped_sum(batch, targets).gradients, whole)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_the_order_of_images_in_memory_does_not_matter(kind: type[ClippingEngine]) -> None:
+    torch.manual_seed(8)
+    for channels in (1, 3):
+        model = ResNet9(channels=channels, classes=3)
+        batch = torch.randn(RECORDS, 8, 8, channels).permute(0, 3, 1, 2)
+        targets = torch.randint(0, 3, (RECORDS,))
+        _, wanted = plain_loop(model, batch, targets, 1.0)
+        assert_same(made(kind, model, 1.0).clipped_sum(batch, targets).gradients, wanted, close=1e-4)
