@@ -47,10 +47,18 @@ class Tape:
     """What the patched layers write down during one forward pass."""
 
     rows: int
+    # Whether layers hand on copies of their outputs, because what follows changes them in place.
+    copies_outputs: bool
     matrix_uses: list[MatrixUse] = field(default_factory=list)
     inputs: list[Tensor] = field(default_factory=list)
     input_versions: list[int] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
+    output_versions: list[int] = field(default_factory=list)
+    norm_names: list[tuple[str, str]] = field(default_factory=list)
+    norm_inputs: list[Tensor] = field(default_factory=list)
+    norm_outputs: list[Tensor] = field(default_factory=list)
+    norm_statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    output_versions_of_norms: list[int] = field(default_factory=list)
     vector_names: list[str] = field(default_factory=list)
     vectors: list[Tensor] = field(default_factory=list)
 
@@ -71,8 +79,23 @@ class Tape:
         self.inputs.append(given.detach())
         self.input_versions.append(given._version)
         self.outputs.append(output)
-        # What follows may change its input in place; the tape's output must stay what the layer gave.
-        return output.clone()
+        self.output_versions.append(output._version)
+        return output.clone() if self.copies_outputs else output
+
+    def norm(self, parameters: tuple[str, str], given: Tensor, output: Tensor) -> Tensor:
+        if not output.requires_grad:
+            output.requires_grad_()
+        self.norm_names.append(parameters)
+        self.norm_inputs.append(given.detach())
+        self.norm_outputs.append(output)
+        self.output_versions_of_norms.append(output._version)
+        return output.clone() if self.copies_outputs else output
+
+    def outputs_changed(self) -> bool:
+        """Whether some output is no longer what its layer gave; its gradient would be that of something later."""
+        outputs = [*self.outputs, *self.norm_outputs]
+        versions = [*self.output_versions, *self.output_versions_of_norms]
+        return any(output._version != version for output, version in zip(outputs, versions, strict=True))
 
     def check_inputs(self) -> None:
         """Refuse a model that changes a layer's input in place after the layer: the tape holds the changed one."""
@@ -97,6 +120,7 @@ class Capture:
 
     def __init__(self, model: nn.Module, loss: LossFunction) -> None:
         self.model, self.loss = model, loss
+        self.copies_outputs = False
         self.names = {parameter: name for name, parameter in model.named_parameters() if parameter.requires_grad}
         self.layers = [module for module in model.modules() if self._own_names(module)]
         for module in self.layers:
@@ -113,14 +137,17 @@ class Capture:
     def __call__(self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int) -> tuple[Captured, Tape]:
         """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
         first = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
-        tape = Tape(rows=first.shape[0])
+        tape = Tape(rows=first.shape[0], copies_outputs=self.copies_outputs)
         with torch.enable_grad(), self._patched(tape):
             outputs = torch.func.functional_call(self.model, state, *_arguments(batch))
             tape.check_inputs()
             losses = self.loss(outputs, targets)
+        if tape.outputs_changed():
+            self.copies_outputs = True
+            return self(state, batch, targets, copies)
         if losses.shape != (tape.rows,):
             raise NotCoveredError(f"the loss gives a tensor of shape {tuple(losses.shape)}, not one value a record")
-        wanted = [*tape.outputs, *tape.vectors]
+        wanted = [*tape.outputs, *tape.norm_outputs, *tape.vectors]
         with torch.enable_grad():
             total = losses.sum() / copies
         found = cast("tuple[Tensor | None, ...]", torch.autograd.grad(total, wanted, allow_unused=True))
@@ -128,12 +155,16 @@ class Capture:
             torch.zeros_like(tensor) if gradient is None else gradient
             for tensor, gradient in zip(wanted, found, strict=True)
         ]
-        split = len(tape.outputs)
+        matrices, norms = len(tape.outputs), len(tape.norm_outputs)
+        vectors = gradients[matrices + norms :]
+        for index, names in enumerate(tape.norm_names):
+            tape.vector_names.extend(names)
+            vectors.extend(_norm_gradients(tape, index, gradients[matrices + index]))
         captured = Captured(
             losses=losses.detach(),
             inputs=tape.inputs,
-            output_gradients=gradients[:split],
-            vector_gradients=gradients[split:],
+            output_gradients=gradients[:matrices],
+            vector_gradients=vectors,
         )
         return captured, tape
 
@@ -209,11 +240,38 @@ def _embedding(module: nn.Embedding, own: dict[str, str], tape: Tape, given: Ten
 
 
 def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    if not given.is_cuda and own.keys() == {"weight", "bias"}:
+        # The compiler fuses what follows below; without it, torch's own kernels are faster.
+        return _group_norm_captured(module, own, tape, given)
     plain = functional.group_norm(given, module.num_groups, None, None, module.eps)
     if given.ndim == 4 and given.is_cuda:
         # Torch's own kernel returns the channels first; convolutions and their kernels are faster with them last.
         plain = plain.contiguous(memory_format=torch.channels_last)
     return _affine(module, own, tape, plain, (module.num_channels, *[1] * (given.ndim - 2)))
+
+
+def _group_norm_captured(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    """The whole norm at once; its parameters' gradients by record follow from input, statistics and output gradient."""
+    rows, channels, groups = given.shape[0], given.shape[1], module.num_groups
+    positions = given.numel() // (rows * channels)
+    output, mean, scale = torch.native_group_norm(
+        given.contiguous(), module.weight, module.bias, rows, channels, positions, groups, module.eps
+    )
+    output = tape.norm((own["weight"], own["bias"]), given, output)
+    tape.norm_statistics.append((mean.detach(), scale.detach()))
+    return output
+
+
+def _norm_gradients(tape: Tape, index: int, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ over positions of gradient · normalised input, and of gradient: for weight and bias, by row and channel."""
+    given, (mean, scale) = tape.norm_inputs[index], tape.norm_statistics[index]
+    rows, channels = given.shape[:2]
+    flat, wide = gradient.reshape(rows, channels, -1).float(), given.reshape(rows, channels, -1).float()
+    sums = flat.sum(dim=2)
+    products = torch.linalg.vecdot(flat, wide)
+    per_group = channels // mean.shape[1]
+    mean, scale = (each.float().repeat_interleave(per_group, dim=1) for each in (mean, scale))
+    return scale * (products - mean * sums), sums
 
 
 def _layer_norm(module: nn.LayerNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:

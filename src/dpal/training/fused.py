@@ -15,8 +15,8 @@ from dpal.training.tracing import CompiledFunction
 
 # Rounding of a gram norm and of scaled sides, relative to Σ|left|·|right|: see `_upper_norms`.
 _GRAM_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
-# Rounding of the clip factor and of float32 sums.
-_SCALE_ROUNDING = 2.0**-20
+# Rounding of norms that were added up in float32 (matrices.squared_norms), and of the clip factor.
+_SCALE_ROUNDING = 2.0**-16
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class FusedEngine(ClippingEngine):
             total = sum((captured.vector_gradients[i] for i in uses[1:]), captured.vector_gradients[uses[0]])
             by_record = total.reshape(-1, self.copies, *total.shape[1:]).sum(dim=1)
             pieces.stored[name] = by_record
-            pieces.add(by_record.flatten(1).square().sum(dim=1))
+            pieces.add(matrices.squared_norms(by_record))
         return pieces
 
     def _add_matrix(self, pieces: _Pieces, name: str, captured: Captured, tape: Tape, uses: list[int]) -> None:
@@ -148,6 +148,10 @@ class FusedEngine(ClippingEngine):
             )
             pieces.add(squares)
             return
+        if stored and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
+            pieces.stored[name] = matrices.stored_convolution(first, captured.inputs[uses[0]], gradient, self.copies)
+            pieces.add(matrices.squared_norms(pieces.stored[name]))
+            return
         parts = [
             matrices.sides_of(tape.matrix_uses[i], captured.inputs[i], captured.output_gradients[i], self.copies)
             for i in uses
@@ -155,7 +159,7 @@ class FusedEngine(ClippingEngine):
         sides = matrices.joined(parts)
         if stored:
             pieces.stored[name] = matrices.stored_gradients(sides)
-            pieces.add(pieces.stored[name].flatten(1).float().square().sum(dim=1))
+            pieces.add(matrices.squared_norms(pieces.stored[name]))
         else:
             pieces.sides[name] = sides
             pieces.add(*matrices.gram_norms(sides))

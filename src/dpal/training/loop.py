@@ -82,7 +82,7 @@ def train_phase(
                 _add(total, part.gradients)
                 seen, not_finite = seen + part.records, not_finite + part.not_finite
             _stop_if_broken(step, seen, not_finite)
-            _set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
+            set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
             optimizer.step()
             if average is not None:
                 average.update()
@@ -144,16 +144,17 @@ def _add(total: Gradients, part: Gradients) -> None:
         total[name] += gradient
 
 
-def _set_noisy_gradients(
+def set_noisy_gradients(
     engine: ClippingEngine, total: Gradients, phase: Phase, max_grad_norm: float, randomness: Randomness
 ) -> None:
     """(sum + noise) / planned batch size. The number drawn is private, so it divides nothing."""
-    device = next(iter(total.values())).device
-    noise = gaussian_noise({name: each.shape for name, each in total.items()}, device, randomness=randomness)
-    deviation = phase.noise_multiplier * max_grad_norm
-    for name, parameter in engine.trainable().items():
-        noisy = total[name].double() + deviation * noise[name]
-        parameter.grad = (noisy / phase.expected_batch_size).to(parameter.dtype)
+    trainable = engine.trainable()
+    flat = torch.cat([total[name].flatten() for name in trainable]).double()
+    noise = gaussian_noise(len(flat), flat.device, randomness=randomness)
+    noisy = (flat + phase.noise_multiplier * max_grad_norm * noise) / phase.expected_batch_size
+    parts = torch.split(noisy.float(), [parameter.numel() for parameter in trainable.values()])
+    for parameter, part in zip(trainable.values(), parts, strict=True):
+        parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
 
 
 def _stop_if_broken(step: int, seen: int, not_finite: int, *, at_the_end: bool = False) -> None:

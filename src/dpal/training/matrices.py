@@ -37,6 +37,9 @@ class Costs:
     byte: float
 
 
+_ROW = 512
+# Patches made at a time on a CPU.
+_PATCH_BYTES = 4 << 20
 # Two operations a multiplication at about 100 GFLOP/s and 10 GB/s on a few CPU cores; 300 TFLOP/s and 4 TB/s on a GPU.
 CPU_COSTS = Costs(multiplication=2 / 100e9, byte=1 / 10e9)
 GPU_COSTS = Costs(multiplication=2 / 300e12, byte=1 / 4e12)
@@ -145,6 +148,35 @@ def prefers_stored(shape: Shape, costs: Costs, *, itemsize: int, split: bool) ->
     stored = product + 3 * shape.m * shape.n * shape.groups * itemsize * costs.byte
     grams = shape.positions**2 * shape.groups * ((shape.m + shape.n) * costs.multiplication + 3 * 4 * costs.byte)
     return stored < grams + (2 if split else 1) * product
+
+
+def squared_norms(stored: Tensor) -> Tensor:
+    """Each record's squared norm: in float32 over short rows, whose rounding is below 2^-16, then in float64."""
+    flat = stored.flatten(1)
+    if flat.shape[1] % _ROW:
+        flat = nn.functional.pad(flat, (0, -flat.shape[1] % _ROW))
+    rows = torch.linalg.vector_norm(flat.reshape(len(flat), -1, _ROW), dim=2, dtype=torch.float32)
+    return rows.double().square().sum(dim=1)
+
+
+def stored_convolution(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> Tensor:
+    """The same as `stored_gradients`, a few records at a time, so that their patches stay in the cache."""
+    module = use.module
+    if not isinstance(module, nn.Conv2d):
+        raise TypeError(f"{type(module).__name__} has no patches")
+    m, inside, height, width = module.weight.shape
+    n = inside * height * width
+    stored = gradient.new_empty((gradient.shape[0] // copies, module.groups, m // module.groups, n))
+    positions = gradient.shape[2] * gradient.shape[3]
+    fitting = _PATCH_BYTES // (positions * copies * n * module.groups * gradient.element_size())
+    # As many for each thread.
+    threads = torch.get_num_threads()
+    few = max(1, fitting // threads) * threads
+    for start in range(0, len(stored), few):
+        part = slice(start * copies, (start + few) * copies)
+        sides = sides_of(use, given[part], gradient[part], copies)
+        torch.matmul(sides.left.transpose(-1, -2), sides.right, out=stored[start : start + few])
+    return stored
 
 
 def stored_gradients(sides: Sides) -> Tensor:

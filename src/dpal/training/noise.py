@@ -17,19 +17,16 @@ _QUARTERS = (
 )  # fmt: skip
 
 
-def gaussian_noise(shapes: dict[str, torch.Size], device: torch.device, *, randomness: Randomness) -> dict[str, Tensor]:
-    """Independent standard normal numbers in the given shapes, in float64."""
-    total = sum(shape.numel() for shape in shapes.values())
+def gaussian_noise(count: int, device: torch.device, *, randomness: Randomness) -> Tensor:
+    """So many independent standard normal numbers, in float64."""
     key = torch.frombuffer(bytearray(randomness.bytes(_KEY_BYTES)), dtype=torch.int32).to(device)
     # Sixteen words make eight normal numbers.
-    blocks = (total + 7) // 8
+    blocks = (count + 7) // 8
     if device.type == "cuda" and kernels.AVAILABLE:
         words = kernels.chacha20_blocks(key, blocks)
     else:
         words = chacha20_blocks(key, torch.arange(blocks, dtype=torch.int32, device=device), (0, 0, 0))
-    flat = normals(words)[:total]
-    parts = torch.split(flat, [shape.numel() for shape in shapes.values()])
-    return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+    return normals(words)[:count]
 
 
 def normals(words: Tensor) -> Tensor:
