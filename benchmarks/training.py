@@ -239,8 +239,8 @@ def main() -> None:
                 report.row(what=f"{workload.name}: {name}", samples_per_second="fails", peak_gib=str(error)[:60])
                 continue
             speeds[workload.name, name], memories[workload.name, name] = speed, memory
-            report.row(what=f"{workload.name}: {name}", samples_per_second=speed, peak_gib=memory)
-            print(f"{workload.name}: {name}: {speed:,.1f} samples/s, {memory:.1f} GiB", flush=True)
+            report.row(what=f"{workload.name}: {name}", samples_per_second=speed, peak_gib=memory if ON_GPU else None)
+            print(f"{workload.name}: {name}: {speed:,.1f} samples/s", flush=True)
     for workload in chosen:
         _claims(report, workload.name, speeds, memories)
     extra: dict[str, object] = {"accelerator": torch.cuda.get_device_name()} if ON_GPU else {}

@@ -80,7 +80,8 @@ class Tape:
         self.input_versions.append(given._version)
         self.outputs.append(output)
         self.output_versions.append(output._version)
-        return output.clone() if self.copies_outputs else output
+        # On CUDA the compiler drops the copy, and lays the output out better with it.
+        return output.clone() if self.copies_outputs or output.is_cuda else output
 
     def norm(self, parameters: tuple[str, str], given: Tensor, output: Tensor) -> Tensor:
         if not output.requires_grad:

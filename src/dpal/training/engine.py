@@ -26,7 +26,8 @@ class ClippedSum:
 
     gradients: Gradients = field(repr=False)
     records: int
-    not_finite: int
+    # A tensor: asking for its value makes the host wait for the device.
+    not_finite: Tensor
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class ClippingEngine(ABC):
         """The clipped sum over one physical batch, which may be empty."""
         if record_count(batch) == 0:
             zeros = {name: torch.zeros_like(parameter) for name, parameter in self.trainable().items()}
-            return ClippedSum(gradients=zeros, records=0, not_finite=0)
+            return ClippedSum(gradients=zeros, records=0, not_finite=torch.zeros((), dtype=torch.int64))
         return self._clipped_sum(batch, targets)
 
     @abstractmethod
@@ -97,4 +98,4 @@ def clipped_from_stored(stored: Gradients, max_grad_norm: float) -> ClippedSum:
         # Zero times infinity is not zero.
         kept = torch.where(finite.reshape(-1, *[1] * (each.ndim - 1)), each, 0.0).float()
         gradients[name] = torch.tensordot(factors, kept, dims=1)
-    return ClippedSum(gradients=gradients, records=len(norms), not_finite=int((~finite).sum()))
+    return ClippedSum(gradients=gradients, records=len(norms), not_finite=(~finite).sum())

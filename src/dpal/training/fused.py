@@ -1,6 +1,6 @@
 """The default engine: one forward and one backward pass, then norms and sums from what the layers left behind."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -36,6 +36,12 @@ class _Pieces:
         if scales is not None:
             self.scales = scales.double() if self.scales is None else self.scales + scales
 
+    def rows(self, kept: Tensor) -> "_Pieces":
+        """The same without some records; norms are dropped."""
+        stored = {name: each[kept] for name, each in self.stored.items()}
+        sides = {name: replace(each, left=each.left[kept], right=each.right[kept]) for name, each in self.sides.items()}
+        return _Pieces(stored=stored, sides=sides)
+
     def norms(self) -> Tensor:
         if self.squares is None:
             raise RuntimeError("no trainable layer took part in the forward pass")
@@ -52,6 +58,8 @@ class FusedEngine(ClippingEngine):
     name: ClassVar[str] = "fused"
     compiled: bool | None = None
     physical_records: int | None = None
+    # In one graph for all batches nobody can be left out, so broken records are masked.
+    _masked: bool = field(default=False, init=False, repr=False)
     _capture: Capture = field(init=False, repr=False)
     _measure_compiled: CompiledFunction = field(init=False, repr=False)
     _sum_compiled: CompiledFunction = field(init=False, repr=False)
@@ -66,21 +74,17 @@ class FusedEngine(ClippingEngine):
         compiled = targets.is_cuda if self.compiled is None else self.compiled
         if compiled and self.physical_records is not None:
             batch, targets = self._padded(batch, targets, self.physical_records - count)
+        self._masked = compiled
         measure, total = (self._measure_compiled, self._sum_compiled) if compiled else (self._measure, self._sum)
         with tf32_allowed(self.precision == "tf32"):
             norms, pieces = measure(self._parameters(), batch, targets)
             finite = torch.isfinite(norms)
             factors = torch.where(finite, self.max_grad_norm / norms.clamp(min=self.max_grad_norm), 0.0).float()
             factors[count:] = 0.0
-            gradients = total(pieces, factors)
-        # Asked only now, so that the device never waits for the answer.
-        if bool(finite[:count].all()):
-            return ClippedSum(gradients=gradients, records=count, not_finite=0)
-        # Zero times infinity is not zero: the sum is taken anew without these records.
-        kept = finite[:count].repeat_interleave(self.copies).nonzero().squeeze(1)
-        rest = self.clipped_sum(rows(batch, kept), targets[kept])
-        missing = rest.not_finite + int((~finite[:count]).sum())
-        return ClippedSum(gradients=rest.gradients, records=count, not_finite=missing)
+            if not compiled and not bool(finite.all()):
+                pieces, factors = pieces.rows(finite), factors[finite]
+            gradients = total(pieces, factors, compiled)
+        return ClippedSum(gradients=gradients, records=count, not_finite=(~finite[:count]).sum())
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         with tf32_allowed(self.precision == "tf32"):
@@ -100,7 +104,8 @@ class FusedEngine(ClippingEngine):
         captured, tape = self._run(parameters, batch, targets)
         with torch.no_grad():
             pieces = self._pieces(captured, tape)
-            return self._upper_norms(pieces), pieces
+            healthy = torch.isfinite(captured.losses.reshape(-1, self.copies)).all(dim=1)
+            return torch.where(healthy, self._upper_norms(pieces), torch.inf), pieces
 
     def _run(self, parameters: dict[str, Tensor], batch: Batch, targets: Tensor) -> tuple[Captured, Tape]:
         state = {name: self._cast(tensor) for name, tensor in parameters.items()}
@@ -153,7 +158,9 @@ class FusedEngine(ClippingEngine):
             pieces.add(matrices.squared_norms(pieces.stored[name]))
             return
         parts = [
-            matrices.sides_of(tape.matrix_uses[i], captured.inputs[i], captured.output_gradients[i], self.copies)
+            matrices.sides_of(
+                tape.matrix_uses[i], self._finite(captured.inputs[i]), captured.output_gradients[i], self.copies
+            )
             for i in uses
         ]
         sides = matrices.joined(parts)
@@ -164,6 +171,13 @@ class FusedEngine(ClippingEngine):
             pieces.sides[name] = sides
             pieces.add(*matrices.gram_norms(sides))
 
+    def _finite(self, given: Tensor) -> Tensor:
+        """A layer's input in which a broken record cannot spoil a product over all records: zero times NaN is NaN.
+
+        Such a record is known by its loss and its output gradients, and masked.
+        """
+        return torch.nan_to_num(given, 0.0, 0.0, 0.0) if self._masked and given.is_floating_point() else given
+
     def _upper_norms(self, pieces: _Pieces) -> Tensor:
         """Where a norm is not taken of the very numbers that are summed, rounding may add to it: it is added here."""
         norms = pieces.norms()
@@ -173,11 +187,11 @@ class FusedEngine(ClippingEngine):
         scales = pieces.scales.clamp(min=0)
         return ((norms.square() + rounding / 16 * scales).sqrt() + rounding * scales.sqrt()) * (1 + _SCALE_ROUNDING)
 
-    def _sum(self, pieces: _Pieces, factors: Tensor) -> Gradients:
+    def _sum(self, pieces: _Pieces, factors: Tensor, masked: bool) -> Gradients:
         gradients: Gradients = {}
         for name, parameter in self.trainable().items():
             if name in pieces.stored:
-                total = matrices.weighted_stored(pieces.stored[name], factors)
+                total = matrices.weighted_stored(pieces.stored[name], factors, masked=masked)
             elif name in pieces.sides:
                 total = matrices.weighted_gram(pieces.sides[name], factors, parameter.shape[0])
             else:

@@ -24,6 +24,8 @@ from dpal.training.sampling import physical_batches, poisson_draw
 # A few overflows are life; this share of a phase's gradients is a broken training.
 _MOST_NOT_FINITE = 0.1
 _ENOUGH_TO_JUDGE = 100
+# Asking makes the host wait for the device, so it is asked now and then.
+_STEPS_BETWEEN_CHECKS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ def train_phase(
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
     engine = _engine(model, loss, source, groups, settings, generator)
     model.train()
-    seen = not_finite = 0
+    seen, not_finite = 0, torch.zeros((), dtype=torch.int64, device=device)
     with StepProgress(description, phase.steps) as progress:
         for step in range(phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
@@ -80,8 +82,9 @@ def train_phase(
             for positions in physical_batches(draw, settings.max_physical_batch_size):
                 part = engine.clipped_sum(*_augmented(source.batch(positions), settings.augmentation, generator))
                 _add(total, part.gradients)
-                seen, not_finite = seen + part.records, not_finite + part.not_finite
-            _stop_if_broken(step, seen, not_finite)
+                seen, not_finite = seen + part.records, not_finite + part.not_finite.to(device)
+            if step % _STEPS_BETWEEN_CHECKS == 0:
+                _stop_if_broken(step, seen, int(not_finite))
             set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
             optimizer.step()
             if average is not None:
@@ -89,8 +92,8 @@ def train_phase(
             progress.step(phase.expected_batch_size)
             if after_step is not None:
                 after_step(step)
-    _stop_if_broken(phase.steps - 1, seen, not_finite, at_the_end=True)
-    return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=not_finite)
+    _stop_if_broken(phase.steps - 1, seen, int(not_finite), at_the_end=True)
+    return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=int(not_finite))
 
 
 def _engine(

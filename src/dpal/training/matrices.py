@@ -184,12 +184,13 @@ def stored_gradients(sides: Sides) -> Tensor:
     return torch.matmul(sides.left.transpose(-1, -2), sides.right)
 
 
-def weighted_stored(stored: Tensor, factors: Tensor) -> Tensor:
-    """Σ over records of factor · gradient, in float32."""
-    flat = stored.reshape(stored.shape[0], -1)
-    if flat.dtype == torch.float32:
-        return (factors @ flat).reshape(stored.shape[1:])
-    return (flat.float() * factors[:, None]).sum(dim=0).reshape(stored.shape[1:])
+def weighted_stored(stored: Tensor, factors: Tensor, *, masked: bool) -> Tensor:
+    """Σ over records of factor · gradient, in float32. Masked, a factor of 0 leaves a record out whatever it holds."""
+    flat = stored.flatten(1).float()
+    if masked or flat.is_cuda:  # a product on CUDA might round the factors to TF32
+        total = torch.where(factors[:, None] > 0, flat * factors[:, None], 0.0).sum(dim=0)
+        return total.reshape(stored.shape[1:])
+    return (factors @ flat).reshape(stored.shape[1:])
 
 
 def gram_norms(sides: Sides) -> tuple[Tensor, Tensor]:
@@ -215,16 +216,20 @@ def _gram(side: Tensor) -> Tensor:
 
 
 def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
-    """(groups, m, n): Σ over records of factor · gradient, in float32, from scaled left sides; `rows` is m."""
+    """(groups, m, n): Σ over records of factor · gradient, in float32, from scaled left sides; `rows` is m.
+
+    A factor of 0 leaves a record out whatever its left side holds; its right side must be finite.
+    """
     weights = factors.reshape(-1, 1, 1, 1)
     n = sides.right.shape[-1]
     if sides.one_hot:
-        scaled = sides.right.float() * weights
+        scaled = torch.where(weights > 0, sides.right.float() * weights, 0.0)
         if sides.skipped_index is not None:
             scaled = scaled * (sides.left != sides.skipped_index).unsqueeze(-1)
         total = scaled.new_zeros(rows, n)
         return total.index_add_(0, sides.left.reshape(-1), scaled.reshape(-1, n)).unsqueeze(0)
-    left, right = _by_group(sides.left.float() * weights), _by_group(sides.right)
+    left = _by_group(torch.where(weights > 0, sides.left.float() * weights, 0.0))
+    right = _by_group(sides.right)
     if right.dtype != torch.bfloat16:
         return torch.bmm(left.transpose(-1, -2), right)
     # A scaled side in one bfloat16 would be off by up to 1/256 and its norm with it; in two it is off by 2^-16.
