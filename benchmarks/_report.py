@@ -1,6 +1,7 @@
 """What every benchmark shares: timing, the table, and the JSON file with claims, device and versions."""
 
 import argparse
+import importlib
 import json
 import platform
 import statistics
@@ -98,4 +99,6 @@ def _version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
-        return None
+        # Run from a source tree, or a package that was only copied.
+        module = importlib.import_module(package.replace("-", "_"))
+        return getattr(module, "__version__", None)

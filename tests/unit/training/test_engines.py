@@ -366,3 +366,12 @@ def test_the_order_of_images_in_memory_does_not_matter(kind: type[ClippingEngine
         targets = torch.randint(0, 3, (RECORDS,))
         _, wanted = plain_loop(model, batch, targets, 1.0)
         assert_same(made(kind, model, 1.0).clipped_sum(batch, targets).gradients, wanted, close=1e-4)
+
+
+def test_a_compiled_graph_draws_dropout_anew() -> None:
+    torch.manual_seed(9)
+    model = nn.Sequential(nn.Linear(6, 20), nn.Dropout(0.5), nn.Linear(20, 3))
+    engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=1e6, compiled=True, physical_records=4)
+    batch, targets = torch.randn(4, 6), torch.randint(0, 3, (4,))
+    first, second = (engine.clipped_sum(batch, targets).gradients["0.weight"] for _ in range(2))
+    assert not torch.equal(first, second)
