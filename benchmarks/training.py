@@ -99,12 +99,12 @@ def images(side: int) -> Callable[[int], Tensor]:
 
 WORKLOADS = (
     Workload(name="ResNet-9, 32 × 32", model=ResNet9, inputs=images(32), batches=(2048,) if ON_GPU else (32, 64)),
-    Workload(name="ResNet-9, 128 × 128", model=ResNet9, inputs=images(128), batches=(256,) if ON_GPU else (4,)),
+    Workload(name="ResNet-9, 128 × 128", model=ResNet9, inputs=images(128), batches=(256,) if ON_GPU else (8,)),
     Workload(
         name="transformer, 6 layers",
         model=Transformer,
         inputs=lambda size: torch.randint(0, 2000, (size, 128)),
-        batches=(256,) if ON_GPU else (8,),
+        batches=(256,) if ON_GPU else (32,),
     ),
 )
 

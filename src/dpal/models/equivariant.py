@@ -1,0 +1,171 @@
+"""ResNet-9 whose features turn with the image: group convolutions over the symmetries of the square.
+
+Rotations by 90° and flips map a grid onto itself, so plain convolutions with turned filters are exact. A feature field
+holds one map for each symmetry g; turning the image by h turns each map by h and moves it from g to h·g.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dpal.errors import InvalidArgument
+
+# A symmetry is (quarter turns, flipped): first the flip of the columns, then the turns.
+Symmetry = tuple[int, int]
+SQUARE: tuple[Symmetry, ...] = tuple((turns, flip) for flip in (0, 1) for turns in range(4))
+# Half of the rotations: the half turn, and the flips.
+HALF_TURNS: tuple[Symmetry, ...] = tuple((turns, flip) for flip in (0, 1) for turns in (0, 2))
+
+
+def product(first: Symmetry, second: Symmetry) -> Symmetry:
+    """The symmetry that does `second`, then `first`. A flip reverses the turns that it passes."""
+    turns = second[0] if first[1] == 0 else -second[0]
+    return (first[0] + turns) % 4, first[1] ^ second[1]
+
+
+def inverse(symmetry: Symmetry) -> Symmetry:
+    turns, flip = symmetry
+    return (turns, 1) if flip else (-turns % 4, 0)
+
+
+def turned(images: Tensor, symmetry: Symmetry) -> Tensor:
+    """Images, or filters, after a symmetry of their last two dimensions."""
+    turns, flip = symmetry
+    return torch.rot90(images.flip(-1) if flip else images, turns, dims=(-2, -1))
+
+
+class LiftingConvolution(nn.Module):
+    """From images to feature fields: one convolution for each symmetry, with the filter turned."""
+
+    def __init__(self, channels: int, fields: int, symmetries: tuple[Symmetry, ...]) -> None:
+        super().__init__()
+        self.symmetries = symmetries
+        self.weight = nn.Parameter(torch.empty(fields, channels, 3, 3))
+        nn.init.kaiming_normal_(self.weight)
+
+    def forward(self, images: Tensor) -> Tensor:
+        filters = torch.stack([turned(self.weight, g) for g in self.symmetries], dim=1)
+        return functional.conv2d(images, filters.flatten(0, 1), padding=1)
+
+
+class GroupConvolution(nn.Module):
+    """From feature fields to feature fields: out(g) = Σ_k in(k) ∗ turned_g(weight[g⁻¹k])."""
+
+    def __init__(self, fields_in: int, fields_out: int, symmetries: tuple[Symmetry, ...]) -> None:
+        super().__init__()
+        self.symmetries = symmetries
+        self.weight = nn.Parameter(torch.empty(fields_out, fields_in, len(symmetries), 3, 3))
+        nn.init.normal_(self.weight, std=(2 / (9 * fields_in * len(symmetries))) ** 0.5)
+        place = {g: index for index, g in enumerate(symmetries)}
+        self.order = [[place[product(inverse(g), k)] for k in symmetries] for g in symmetries]
+
+    def forward(self, features: Tensor) -> Tensor:
+        filters = torch.stack(
+            [turned(self.weight[:, :, order], g) for g, order in zip(self.symmetries, self.order, strict=True)], dim=1
+        )
+        return functional.conv2d(features, filters.flatten(2, 3).flatten(0, 1), padding=1)
+
+
+class FieldNorm(nn.Module):
+    """Group norm over whole fields, with one weight and one bias a field."""
+
+    def __init__(self, fields: int, order: int, groups: int) -> None:
+        super().__init__()
+        self.order, self.groups = order, groups
+        self.weight, self.bias = nn.Parameter(torch.ones(fields)), nn.Parameter(torch.zeros(fields))
+
+    def forward(self, features: Tensor) -> Tensor:
+        weight, bias = (each.repeat_interleave(self.order) for each in (self.weight, self.bias))
+        return functional.group_norm(features, self.groups, weight, bias)
+
+
+class FieldBlock(nn.Module):
+    """Convolution, norm, Mish and perhaps a pool that halves the sides."""
+
+    def __init__(self, convolution: nn.Module, fields: int, order: int, *, pool: bool = False) -> None:
+        super().__init__()
+        self.convolution, self.norm = convolution, FieldNorm(fields, order, _norm_groups(fields))
+        self.activation = nn.Mish()
+        self.pool = nn.MaxPool2d(2) if pool else nn.Identity()
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.pool(self.activation(self.norm(self.convolution(features))))
+
+
+class FieldResidual(nn.Module):
+    def __init__(self, fields: int, symmetries: tuple[Symmetry, ...]) -> None:
+        super().__init__()
+        order = len(symmetries)
+        self.blocks = nn.Sequential(
+            *(FieldBlock(GroupConvolution(fields, fields, symmetries), fields, order) for _ in range(2))
+        )
+        self.norm = FieldNorm(fields, order, _norm_groups(fields))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.norm(features + self.blocks(features))
+
+
+class Restriction(nn.Module):
+    """Forget some symmetries: a field becomes several, one for each coset of those that remain."""
+
+    def __init__(self, before: tuple[Symmetry, ...], after: tuple[Symmetry, ...]) -> None:
+        super().__init__()
+        place = {g: index for index, g in enumerate(before)}
+        left, self.order = set(before), []
+        for g in before:
+            if g in left:
+                coset = [product(h, g) for h in after]
+                left -= set(coset)
+                self.order.extend(place[member] for member in coset)
+
+    def forward(self, features: Tensor) -> Tensor:
+        fields = features.unflatten(1, (-1, len(self.order)))
+        return fields[:, :, self.order].flatten(1, 2)
+
+
+class EquivariantResNet9(nn.Module):
+    """The shape of ResNet-9 with feature fields, about as many parameters, and logits that ignore the kept symmetries.
+
+    Exact for sides that are multiples of 8. By default the last stage keeps the half turn and the flips only.
+    """
+
+    def __init__(
+        self,
+        *,
+        channels: int = 3,
+        classes: int = 10,
+        fields: tuple[int, int, int] = (18, 36, 72),
+        last_symmetries: tuple[Symmetry, ...] = HALF_TURNS,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        closed = all(product(g, h) in last_symmetries for g in last_symmetries for h in last_symmetries)
+        if not last_symmetries or not closed or not set(last_symmetries) <= set(SQUARE):
+            raise InvalidArgument("last_symmetries", last_symmetries, "a group: closed under doing one after the other")
+        self.last_symmetries = last_symmetries
+        first, second, third = fields
+        order = len(SQUARE)
+        last = third * order // len(last_symmetries)
+        self.features = nn.Sequential(
+            FieldBlock(LiftingConvolution(channels, first, SQUARE), first, order),
+            FieldBlock(GroupConvolution(first, second, SQUARE), second, order, pool=True),
+            FieldResidual(second, SQUARE),
+            FieldBlock(GroupConvolution(second, third, SQUARE), third, order, pool=True),
+            FieldBlock(GroupConvolution(third, third, SQUARE), third, order, pool=True),
+            Restriction(SQUARE, last_symmetries),
+            FieldResidual(last, last_symmetries),
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(last, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if min(images.shape[-2:]) < 8:
+            raise InvalidArgument("the size of the images", tuple(images.shape[-2:]), "at least 8 × 8")
+        fields = self.features(images).unflatten(1, (-1, len(self.last_symmetries)))
+        # The largest over places and symmetries does not know how the image was turned.
+        return self.classifier(self.dropout(fields.flatten(2).amax(dim=2)))
+
+
+def _norm_groups(fields: int) -> int:
+    """Two fields a group, as 32 groups have in the plain network; one where the number is odd."""
+    return fields // 2 if fields % 2 == 0 else fields

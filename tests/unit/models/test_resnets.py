@@ -1,0 +1,121 @@
+import pytest
+import torch
+from networks import cross_entropy, plain_loop
+from torch import nn
+
+from dpal.errors import InvalidArgument
+from dpal.models.equivariant import (
+    HALF_TURNS,
+    SQUARE,
+    EquivariantResNet9,
+    GroupConvolution,
+    LiftingConvolution,
+    Restriction,
+    inverse,
+    product,
+    turned,
+)
+from dpal.models.resnet9 import ResNet9
+from dpal.training.choose import engine_for
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(each.numel() for each in model.parameters())
+
+
+def test_sizes_and_shapes() -> None:
+    assert parameters(ResNet9()) == 2_448_714
+    assert parameters(EquivariantResNet9()) == pytest.approx(2_400_000, rel=0.05)
+    for model in (ResNet9(classes=7), EquivariantResNet9(classes=7)):
+        for side in (8, 16, 32):
+            assert model(torch.randn(2, 3, side, side)).shape == (2, 7)
+    assert ResNet9(channels=1)(torch.randn(2, 1, 28, 28)).shape == (2, 10)
+    assert ResNet9()(torch.randn(2, 3, 9, 13)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("kind", [ResNet9, EquivariantResNet9])
+def test_images_that_are_too_small_are_refused(kind: type[nn.Module]) -> None:
+    with pytest.raises(InvalidArgument, match="at least 8"):
+        kind()(torch.randn(2, 3, 7, 32))
+
+
+def test_dropout_is_off_unless_asked_for() -> None:
+    images = torch.randn(3, 3, 8, 8)
+    for kind in (ResNet9, EquivariantResNet9):
+        torch.manual_seed(0)
+        plain, random = kind().train(), kind(dropout=0.5).train()
+        assert torch.equal(plain(images), plain(images))
+        assert not torch.equal(random(images), random(images))
+
+
+def test_the_symmetries_are_a_group_that_turns_images() -> None:
+    image = torch.randn(3, 4, 4)
+    for g in SQUARE:
+        assert product(g, inverse(g)) == (0, 0)
+        for h in SQUARE:
+            assert torch.equal(turned(image, product(g, h)), turned(turned(image, h), g))
+    assert len({tuple(turned(image, g).flatten().tolist()) for g in SQUARE}) == 8
+
+
+def moved(features: torch.Tensor, h: tuple[int, int], symmetries: tuple[tuple[int, int], ...]) -> torch.Tensor:
+    """What equivariance says the features of a turned image are: each map turned, and moved from g to h·g."""
+    maps = features.unflatten(1, (-1, len(symmetries)))
+    order = [symmetries.index(product(inverse(h), g)) for g in symmetries]
+    return turned(maps[:, :, order], h).flatten(1, 2)
+
+
+@pytest.mark.parametrize("symmetries", [SQUARE, HALF_TURNS, ((0, 0), (0, 1)), ((0, 0), (2, 0)), ((0, 0),)])
+def test_layers_are_equivariant(symmetries: tuple[tuple[int, int], ...]) -> None:
+    torch.manual_seed(1)
+    images = torch.randn(2, 3, 6, 6)
+    lifting, convolution = LiftingConvolution(3, 4, symmetries), GroupConvolution(4, 5, symmetries)
+    features = lifting(images)
+    for h in symmetries:
+        torch.testing.assert_close(lifting(turned(images, h)), moved(features, h, symmetries), rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            convolution(moved(features, h, symmetries)),
+            moved(convolution(features), h, symmetries),
+            rtol=0,
+            atol=1e-5,
+        )
+    restriction = Restriction(SQUARE, symmetries)
+    whole = torch.randn(2, 3 * 8, 4, 4)
+    for h in symmetries:
+        torch.testing.assert_close(restriction(moved(whole, h, SQUARE)), moved(restriction(whole), h, symmetries))
+
+
+@pytest.mark.parametrize("kept", [SQUARE, HALF_TURNS])
+def test_logits_ignore_the_kept_symmetries_and_only_those(kept: tuple[tuple[int, int], ...]) -> None:
+    torch.manual_seed(2)
+    model = EquivariantResNet9(fields=(4, 6, 8), last_symmetries=kept).eval()
+    images = torch.randn(3, 3, 16, 16)
+    with torch.no_grad():
+        logits = model(images)
+        for g in SQUARE:
+            difference = (model(turned(images, g)) - logits).abs().max()
+            assert difference < 1e-5 if g in kept else difference > 1e-3
+    # The plain network does care.
+    plain = ResNet9().eval()
+    with torch.no_grad():
+        assert (plain(turned(images, (1, 0))) - plain(images)).abs().max() > 1e-3
+
+
+def test_what_is_no_group_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="last_symmetries"):
+        EquivariantResNet9(last_symmetries=((0, 0), (1, 0)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "engine"),
+    [(ResNet9(channels=1), "fused"), (EquivariantResNet9(channels=1, fields=(2, 4, 4)), "opacus")],
+    ids=["plain", "equivariant"],
+)
+def test_each_trains_with_the_engine_it_should_get(model: nn.Module, engine: str) -> None:
+    images, targets = torch.randn(3, 1, 8, 8), torch.randint(0, 10, (3,))
+    chosen = engine_for(model, cross_entropy, max_grad_norm=1.0, sample=(images, targets))
+    assert chosen.name == engine
+    _, wanted = plain_loop(model, images, targets, 1.0)
+    found = chosen.clipped_sum(images, targets).gradients
+    for name, each in wanted.items():
+        torch.testing.assert_close(found[name], each, rtol=0, atol=1e-4)
