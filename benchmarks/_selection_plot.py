@@ -63,7 +63,7 @@ def _gains(path: Path, equal: Sequence[dict[str, Any]]) -> None:
         axis.margins(y=0.12)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=2)
-    figure.suptitle("At ε 8 for every group, same training: the paper's four selections", fontsize=10)
+    figure.suptitle("At ε 8 for every group and about the same training: the paper's four selections", fontsize=10)
     figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(path)
     plt.close(figure)
