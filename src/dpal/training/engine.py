@@ -84,7 +84,7 @@ def called(model: Callable[..., Any], batch: Batch) -> Any:
 
 def row_norms(stored: Gradients) -> Tensor:
     """The norm of each record's whole gradient."""
-    squares = [rows.flatten(1).double().square().sum(dim=1) for rows in stored.values()]
+    squares = [rows.reshape(len(rows), -1).double().square().sum(dim=1) for rows in stored.values()]
     return torch.stack(squares).sum(dim=0).sqrt()
 
 
