@@ -69,8 +69,11 @@ def binary_losses(outputs: Tensor, targets: Tensor) -> Tensor:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_private_step_on_many_labels(network: NFNetF0, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two records keep 68 million numbers each; the engine is one that stores them.
+    # The last block, the last convolution and the classifier train, which keeps the test short.
     monkeypatch.setattr("networks.cross_entropy", binary_losses)
+    trains = ("stages.3.2.", "final_conv.", "head.")
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(name.startswith(trains))
     images, targets = fixed_images(2, 3, 32), (fixed_images(2, 1, 14)[:, 0, 0] > 0).float()
     engine = engine_for(network, binary_losses, max_grad_norm=1.0, sample=(images, targets))
     assert engine.name in ("opacus", "vmap")
