@@ -65,11 +65,7 @@ class Tape:
     def matrix(
         self, parameter: str, module: nn.Module, given: Tensor, output: Tensor, *, padded: bool = False
     ) -> Tensor:
-        if given.shape[0] != self.rows:
-            raise NotCoveredError(
-                f"the layer of {parameter} gets {given.shape[0]} rows where the batch has {self.rows}: "
-                "records must be the first dimension everywhere"
-            )
+        self._check_rows(parameter, given.shape[0])
         if not output.requires_grad:
             output.requires_grad_()
         if output.is_cuda and output.ndim == 4:
@@ -84,6 +80,7 @@ class Tape:
         return output.clone() if self.copies_outputs or output.is_cuda else output
 
     def norm(self, parameters: tuple[str, str], given: Tensor, output: Tensor) -> Tensor:
+        self._check_rows(parameters[0], given.shape[0])
         if not output.requires_grad:
             output.requires_grad_()
         self.norm_names.append(parameters)
@@ -97,6 +94,13 @@ class Tape:
         outputs = [*self.outputs, *self.norm_outputs]
         versions = [*self.output_versions, *self.output_versions_of_norms]
         return any(output._version != version for output, version in zip(outputs, versions, strict=True))
+
+    def _check_rows(self, parameter: str, found: int) -> None:
+        if found != self.rows:
+            raise NotCoveredError(
+                f"the layer of {parameter} gets {found} rows where the batch has {self.rows}: "
+                "records must be the first dimension everywhere"
+            )
 
     def check_inputs(self) -> None:
         """Refuse a model that changes a layer's input in place after the layer: the tape holds the changed one."""
@@ -127,6 +131,8 @@ class Capture:
         for module in self.layers:
             if type(module) not in _PATCHES:
                 raise NotCoveredError(f"no rule for the layer {_name_of(model, module)} ({type(module).__name__})")
+            if "forward" in vars(module):
+                raise NotCoveredError(f"the layer {_name_of(model, module)} has a forward of its own")
             _check_options(_name_of(model, module), module)
 
     def _own_names(self, module: nn.Module) -> dict[str, str]:
@@ -187,7 +193,11 @@ def _arguments(batch: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def _bound(module: nn.Module, own: dict[str, str], tape: Tape) -> Callable[[Tensor], Tensor]:
     patch = _PATCHES[type(module)]
-    return lambda given: patch(module, own, tape, given)
+
+    def forward(input: Tensor) -> Tensor:  # noqa: A002 (torch's name, which callers may use)
+        return patch(module, own, tape, input)
+
+    return forward
 
 
 def _name_of(model: nn.Module, wanted: nn.Module) -> str:

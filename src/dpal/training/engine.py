@@ -8,6 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from dpal.training.precision import tf32_allowed
+
 # A batch is a tensor, or a dictionary of tensors as text models take it; the first dimension is the records'.
 Batch: TypeAlias = Tensor | Mapping[str, Tensor]
 # One loss a record, from the model's outputs and the targets.
@@ -52,12 +54,21 @@ class ClippingEngine(ABC):
     def clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
         """The clipped sum over one physical batch, which may be empty."""
         if record_count(batch) == 0:
-            zeros = {name: torch.zeros_like(parameter) for name, parameter in self.trainable().items()}
+            zeros = {
+                name: torch.zeros_like(parameter, dtype=torch.float32, requires_grad=False)
+                for name, parameter in self.trainable().items()
+            }
             return ClippedSum(gradients=zeros, records=0, not_finite=torch.zeros((), dtype=torch.int64))
-        return self._clipped_sum(batch, targets)
+        # A caller's autocast would round what was measured; engines choose their precision themselves.
+        with torch.autocast(targets.device.type, enabled=False):
+            return self._clipped_sum(batch, targets)
 
     @abstractmethod
     def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum: ...
+
+    def prepare_for_check(self) -> None:
+        """Put the model in a mode without chance in which the engine works."""
+        self.model.eval()
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         """Each record's gradient norm before clipping, for checks of one engine against another."""
@@ -97,5 +108,7 @@ def clipped_from_stored(stored: Gradients, max_grad_norm: float) -> ClippedSum:
     for name, each in stored.items():
         # Zero times infinity is not zero.
         kept = torch.where(finite.reshape(-1, *[1] * (each.ndim - 1)), each, 0.0).float()
-        gradients[name] = torch.tensordot(factors, kept, dims=1)
+        # In full float32: TF32 would round the factors.
+        with tf32_allowed(False):
+            gradients[name] = torch.tensordot(factors, kept, dims=1)
     return ClippedSum(gradients=gradients, records=len(norms), not_finite=(~finite).sum())

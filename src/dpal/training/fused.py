@@ -13,8 +13,10 @@ from dpal.training.operators import convolution_record_gradients
 from dpal.training.precision import tf32_allowed
 from dpal.training.tracing import CompiledFunction
 
-# Rounding of a gram norm and of scaled sides, relative to Σ|left|·|right|: see `_upper_norms`.
-_GRAM_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
+# Rounding of scaled sides relative to S = Σ|left|·|right|, and of squared gram norms relative to S² (`_upper_norms`).
+# Grams of float32 sides are computed in float64; those of bfloat16 sides add up thousands of exact products in float32.
+_SIDE_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
+_GRAM_ROUNDING = {"float32": 2.0**-40, "tf32": 2.0**-40, "bf16": 2.0**-15}
 # Rounding of norms that were added up in float32 (matrices.squared_norms), and of the clip factor.
 _SCALE_ROUNDING = 2.0**-16
 
@@ -117,8 +119,9 @@ class FusedEngine(ClippingEngine):
 
     def _parameters(self) -> dict[str, Tensor]:
         """Parameters and buffers, outside of any gradient's graph."""
-        tensors = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
-        return {name: tensor.detach() for name, tensor in tensors.items()}
+        parameters = {name: each.detach() for name, each in self.model.named_parameters()}
+        # Copies, so that nothing a forward pass writes down stays.
+        return parameters | {name: each.detach().clone() for name, each in self.model.named_buffers()}
 
     def _cast(self, tensor: Tensor) -> Tensor:
         return tensor.bfloat16() if self.precision == "bf16" and tensor.is_floating_point() else tensor
@@ -183,9 +186,9 @@ class FusedEngine(ClippingEngine):
         norms = pieces.norms()
         if pieces.scales is None:
             return norms * (1 + _SCALE_ROUNDING)
-        rounding = _GRAM_ROUNDING[self.precision]
         scales = pieces.scales.clamp(min=0)
-        return ((norms.square() + rounding / 16 * scales).sqrt() + rounding * scales.sqrt()) * (1 + _SCALE_ROUNDING)
+        squares = norms.square() + _GRAM_ROUNDING[self.precision] * scales
+        return (squares.sqrt() + _SIDE_ROUNDING[self.precision] * scales.sqrt()) * (1 + _SCALE_ROUNDING)
 
     def _sum(self, pieces: _Pieces, factors: Tensor, masked: bool) -> Gradients:
         gradients: Gradients = {}

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument, TooManyNotFinite
 from dpal.planning.plan import Phase
+from dpal.privacy import checks
 from dpal.randomness import Randomness
 from dpal.training.augmentation import Augmentation
 from dpal.training.averaging import WeightAverage
@@ -26,6 +27,7 @@ _MOST_NOT_FINITE = 0.1
 _ENOUGH_TO_JUDGE = 100
 # Asking makes the host wait for the device, so it is asked now and then.
 _STEPS_BETWEEN_CHECKS = 10
+_SAMPLE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,7 @@ class TrainingSettings:
     augmentation: Augmentation = field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
-        if not self.max_grad_norm > 0:
-            raise InvalidArgument("max_grad_norm", self.max_grad_norm, "a number above 0")
+        checks.positive("max_grad_norm", self.max_grad_norm)
         if self.max_physical_batch_size < 1:
             raise InvalidArgument("max_physical_batch_size", self.max_physical_batch_size, "at least 1")
 
@@ -59,7 +60,7 @@ def train_phase(
     phase: Phase,
     *,
     source: Source,
-    groups: Sequence[NDArray[np.integer]],
+    groups: Sequence[Sequence[int] | NDArray[np.integer]],
     loss: LossFunction,
     optimizer: torch.optim.Optimizer,
     settings: TrainingSettings,
@@ -69,6 +70,7 @@ def train_phase(
     description: str = "training",
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` has the positions of each group's records, oldest first."""
+    groups = _checked_groups(groups)
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
@@ -96,18 +98,33 @@ def train_phase(
     return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=int(not_finite))
 
 
+def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> list[NDArray[np.int64]]:
+    """The groups as arrays. A record that stood in them twice would be summed, and so moved, twice."""
+    arrays = [np.asarray(group) for group in groups]
+    if not arrays or not sum(len(array) for array in arrays):
+        raise InvalidArgument("the number of labelled records", 0, "at least 1")
+    if any(array.ndim != 1 or (len(array) and array.dtype.kind not in "iu") for array in arrays):
+        raise InvalidArgument("groups", [str(array.dtype) for array in arrays], "lists of whole positions")
+    everyone = np.concatenate([array.astype(np.int64) for array in arrays])
+    if everyone.min() < 0:
+        raise InvalidArgument("a position in groups", int(everyone.min()), "at least 0")
+    if len(np.unique(everyone)) < len(everyone):
+        raise InvalidArgument("groups", "with a record that stands twice", "disjoint, each record once")
+    return [array.astype(np.int64) for array in arrays]
+
+
 def _engine(
     model: nn.Module,
     loss: LossFunction,
     source: Source,
-    groups: Sequence[NDArray[np.integer]],
+    groups: Sequence[NDArray[np.int64]],
     settings: TrainingSettings,
     generator: torch.Generator,
 ) -> ClippingEngine:
-    everyone = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
-    if len(everyone) == 0:
-        raise InvalidArgument("the number of labelled records", 0, "at least 1")
-    sample = _augmented(source.batch(everyone[:3]), settings.augmentation, generator)
+    everyone = np.concatenate(groups)
+    # A few records from everywhere, to try the engine on.
+    few = everyone[np.unique(np.linspace(0, len(everyone) - 1, _SAMPLE).astype(np.int64))]
+    sample = _augmented(source.batch(few), settings.augmentation, generator)
     engine = engine_for(
         model,
         loss,
@@ -116,6 +133,7 @@ def _engine(
         name=settings.engine,
         copies=settings.augmentation.copies,
         precision=settings.precision,
+        alone_is_fine=len(everyone) == 1,
     )
     if isinstance(engine, FusedEngine):
         engine.physical_records = settings.max_physical_batch_size

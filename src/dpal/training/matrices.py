@@ -102,18 +102,19 @@ def joined(parts: list[Sides]) -> Sides:
     """One matrix used several times: its positions are those of all uses."""
     if len(parts) == 1:
         return parts[0]
-    if len({part.one_hot for part in parts}) > 1 or any(part.one_hot for part in parts):
+    one_hot = all(part.one_hot for part in parts)
+    if not one_hot and any(part.one_hot for part in parts):
         width = next(part.left.shape[-1] for part in parts if not part.one_hot)
         parts = [_spelled_out(part, width) for part in parts]
-    return Sides(
-        left=torch.cat([part.left for part in parts], dim=2), right=torch.cat([part.right for part in parts], dim=2)
-    )
+    left = torch.cat([part.left for part in parts], dim=2)
+    right = torch.cat([part.right for part in parts], dim=2)
+    return Sides(left=left, right=right, one_hot=one_hot, skipped_index=parts[0].skipped_index if one_hot else None)
 
 
 def _spelled_out(part: Sides, width: int) -> Sides:
     if not part.one_hot:
         return part
-    left = nn.functional.one_hot(part.left, width).to(part.right.dtype)
+    left = (part.left.unsqueeze(-1) == torch.arange(width, device=part.left.device)).to(part.right.dtype)
     if part.skipped_index is not None:
         left = left * (part.left != part.skipped_index).unsqueeze(-1)
     return Sides(left=left, right=part.right)
@@ -212,7 +213,9 @@ def _gram(side: Tensor) -> Tensor:
     flat = side.reshape(-1, *side.shape[-2:])
     if side.dtype == torch.bfloat16:
         return float32_bmm(flat, flat.transpose(-1, -2)).reshape(*side.shape[:-1], side.shape[-2])
-    return torch.matmul(side, side.transpose(-1, -2))
+    # In float64: where positions nearly cancel, a square in float32 would be rounding alone.
+    exact = side.double()
+    return torch.matmul(exact, exact.transpose(-1, -2))
 
 
 def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
@@ -231,7 +234,7 @@ def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
     left = _by_group(torch.where(weights > 0, sides.left.float() * weights, 0.0))
     right = _by_group(sides.right)
     if right.dtype != torch.bfloat16:
-        return torch.bmm(left.transpose(-1, -2), right)
+        return torch.bmm(left.transpose(-1, -2), right.float())
     # A scaled side in one bfloat16 would be off by up to 1/256 and its norm with it; in two it is off by 2^-16.
     high = left.bfloat16()
     low = (left - high.float()).bfloat16()

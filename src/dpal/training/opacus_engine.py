@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
 from dpal.training.capture import NotCoveredError
 from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
@@ -35,6 +36,11 @@ class OpacusEngine(ClippingEngine):
         except (NotImplementedError, ValueError) as error:
             raise NotCoveredError(str(error)) from error
         self._hooked.remove_hooks()
+
+    def prepare_for_check(self) -> None:
+        # Opacus's hooks work in training mode only.
+        for module in self.model.modules():
+            module.training = not isinstance(module, _DropoutNd)
 
     def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
         return clipped_from_stored(self._stored(batch, targets), self.max_grad_norm)

@@ -6,13 +6,20 @@ from typing import Any
 
 import torch
 
+from dpal.errors import InvalidArgument
+
 
 @contextmanager
 def tf32_allowed(allowed: bool) -> Generator[None]:
     """Inside, float32 products on CUDA round their operands to TF32 only if allowed; then everything is as before."""
     matmul: Any = torch.backends.cuda.matmul
     convolution: Any = torch.backends.cudnn
-    before = matmul.allow_tf32, convolution.allow_tf32
+    try:
+        before = matmul.allow_tf32, convolution.allow_tf32
+    except RuntimeError as error:
+        raise InvalidArgument(
+            "torch's TF32 setting", "made through fp32_precision", "left alone: choose a precision in dpal instead"
+        ) from error
     matmul.allow_tf32 = convolution.allow_tf32 = allowed
     try:
         yield

@@ -27,7 +27,7 @@ class VmapEngine(ClippingEngine):
         others = {
             name: parameter.detach() for name, parameter in self.model.named_parameters() if name not in trainable
         }
-        others |= dict(self.model.named_buffers())
+        others |= {name: buffer.clone() for name, buffer in self.model.named_buffers()}
 
         def loss_of_one(parameters: Gradients, record: Batch, target: Tensor) -> Tensor:
             def model(*given: Tensor, **named: Tensor) -> object:

@@ -284,7 +284,7 @@ def test_mixing_in_disguise_is_found() -> None:
             out = self.body(given)
             return out - out.mean(0)
 
-    with pytest.raises(MixesRecords, match="another loss in a batch than alone"):
+    with pytest.raises(MixesRecords, match="content changes a record's loss"):
         engine_for(
             CentresTheBatch(), cross_entropy, max_grad_norm=1, sample=(torch.randn(3, 4), torch.tensor([0, 1, 2]))
         )
@@ -375,3 +375,167 @@ def test_a_compiled_graph_draws_dropout_anew() -> None:
     batch, targets = torch.randn(4, 6), torch.randint(0, 3, (4,))
     first, second = (engine.clipped_sum(batch, targets).gradients["0.weight"] for _ in range(2))
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("way", ["stored", "gram"])
+def test_positions_that_nearly_cancel_do_not_escape_the_clip(
+    precision: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two tokens with the same input and opposite output gradients: what is left is near the rounding of either.
+    monkeypatch.setattr(matrices, "prefers_stored", lambda *_, **__: way == "stored")
+
+    class Cancelling(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.body = nn.Linear(width, width, bias=False)
+
+        def forward(self, given: Tensor) -> Tensor:
+            return (self.body(given[:, :2]) * given[:, 2:]).flatten(1).sum(1)
+
+    for seed in range(60):
+        torch.manual_seed(seed)
+        width = (8, 64, 96)[seed % 3]
+        same = (torch.rand(1, 1, width) * 3 + 0.3).expand(1, 2, width)
+        opposite = torch.rand(1, 1, width) + 0.5
+        gradient = torch.cat([opposite, -opposite], 1) + 2.0**-11 * torch.randn(1, 2, width)
+        batch = torch.cat([same, gradient], 1) * 1000
+        engine = FusedEngine(model=Cancelling(width), loss=lambda o, _: o, max_grad_norm=1.0, precision=precision)
+        alone = engine.clipped_sum(batch, torch.zeros(1)).gradients["body.weight"]
+        assert float(alone.double().norm()) <= 1.0
+
+
+class Body(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 5), nn.Linear(5, 3)
+        self.register_buffer("mean", torch.zeros(5))
+        self.register_buffer("variance", torch.ones(5))
+        self.last = torch.zeros(4)
+
+
+class TrainingBatchNorm(Body):
+    def forward(self, given: Tensor) -> Tensor:
+        hidden = nn.functional.batch_norm(self.body(given), self.mean, self.variance, training=self.training)
+        return self.head(hidden)
+
+
+class Mixup(Body):
+    def forward(self, given: Tensor) -> Tensor:
+        return self.head(self.body(0.5 * given + 0.5 * given.flip(0) if self.training else given))
+
+
+class Remembers(Body):
+    def forward(self, given: Tensor) -> Tensor:
+        hidden = self.body(given + self.last)
+        self.last = given.detach().mean(0)
+        return self.head(hidden)
+
+
+class RunningMean(Body):
+    def forward(self, given: Tensor) -> Tensor:
+        hidden = self.body(given)
+        if self.training:
+            with torch.no_grad():
+                self.mean.lerp_(hidden.detach().mean(0), 0.1)
+        return self.head(hidden)
+
+
+class SortsByLength(Body):
+    def forward(self, given: Tensor) -> Tensor:
+        order = torch.argsort((given != 0).sum(1), stable=True)
+        return self.head(self.body(given[order])[torch.argsort(order)])
+
+
+class BehindAZero(Body):
+    """A head that starts at zero hides everything before it, unless the weights are moved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn.init.zeros_(self.head.weight)
+
+    def forward(self, given: Tensor) -> Tensor:
+        return self.head(self.body(nn.functional.normalize(given + 0.5 * given.mean(0))))
+
+
+SAMPLES = {
+    "different": torch.randn(5, 4, generator=torch.Generator().manual_seed(1)),
+    "identical": torch.ones(5, 4),
+    "partly broken": torch.cat([torch.full((2, 4), float("nan")), torch.ones(3, 4)]),
+}
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+@pytest.mark.parametrize("kind", [TrainingBatchNorm, Mixup, Remembers, RunningMean, BehindAZero])
+def test_company_is_noticed_whatever_the_sample(kind: type[nn.Module], sample: Tensor) -> None:
+    torch.manual_seed(2)
+    with pytest.raises(MixesRecords):
+        engine_for(kind(), cross_entropy, max_grad_norm=1.0, sample=(sample, torch.tensor([0, 1, 2, 0, 1])))
+
+
+def test_a_sort_inside_the_model_does_not_swap_records() -> None:
+    torch.manual_seed(3)
+    model, targets = SortsByLength(), torch.tensor([0, 1, 2, 0, 1])
+    engine = engine_for(model, cross_entropy, max_grad_norm=0.1, sample=(SAMPLES["different"], targets))
+    assert engine.name != "fused"
+    batch = SAMPLES["different"].clone()
+    batch[0, :3], batch[3, 1] = 0, 0
+    _, wanted = plain_loop(model, batch, targets, 0.1)
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+
+
+def test_one_record_is_no_sample() -> None:
+    sample = (torch.randn(1, 4), torch.tensor([0]))
+    with pytest.raises(InvalidArgument, match="at least 2"):
+        engine_for(Body(), cross_entropy, max_grad_norm=1.0, sample=sample)
+    assert (
+        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample, alone_is_fine=True).name == "fused"
+    )
+
+
+def test_the_check_leaves_the_model_as_it_was() -> None:
+    model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.Linear(5, 3))
+    model[0].eval()
+    before = [each.detach().clone() for each in model.parameters()]
+    modes = [module.training for module in model.modules()]
+    state = torch.random.get_rng_state()
+    engine_for(model, cross_entropy, max_grad_norm=1.0, sample=(torch.randn(4, 4), torch.tensor([0, 1, 2, 0])))
+    assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    assert [module.training for module in model.modules()] == modes
+    assert len(state) == len(torch.random.get_rng_state())
+
+
+def test_an_embedding_used_twice_and_layers_called_by_keyword() -> None:
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens, self.head = nn.Embedding(9, 6, padding_idx=0), nn.Linear(6, 3)
+
+        def forward(self, pairs: Tensor) -> Tensor:
+            first, second = pairs.chunk(2, dim=1)
+            return self.head(input=self.tokens(first).mean(1) * self.tokens(second).mean(1))
+
+    torch.manual_seed(4)
+    model, batch, targets = Pairs(), torch.randint(0, 9, (5, 8)), torch.randint(0, 3, (5,))
+    engine = engine_for(model, cross_entropy, max_grad_norm=0.2, sample=(batch, targets))
+    assert engine.name == "fused"
+    _, wanted = plain_loop(model, batch, targets, 0.2)
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+
+
+def test_a_layer_with_a_forward_of_its_own_is_left_alone() -> None:
+    model = nn.Sequential(nn.Linear(4, 3))
+    plain = model[0].forward
+    model[0].forward = lambda given: 2 * plain(given)
+    sample = (torch.randn(3, 4), torch.tensor([0, 1, 2]))
+    engine = engine_for(model, cross_entropy, max_grad_norm=1.0, sample=sample)
+    assert engine.name != "fused"
+    assert "forward" in vars(model[0])
+
+
+def test_a_callers_autocast_changes_nothing() -> None:
+    model, batch, targets = seeded_network("group norm")
+    engine = made(FusedEngine, model, 0.01)
+    with torch.autocast("cpu", torch.bfloat16):
+        alone = engine.clipped_sum(batch[:1], targets[:1]).gradients
+    assert float(sum(each.double().square().sum() for each in alone.values())) ** 0.5 <= 0.01

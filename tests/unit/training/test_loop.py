@@ -220,3 +220,47 @@ def test_the_engine_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.INFO, logger="dpal.training"):
         run(nn.Linear(4, 2), two_clouds(), phase(steps=1))
     assert "clipping engine: fused" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ["fused", "opacus", "vmap"])
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("max_grad_norm", [0.1, 3.0])
+def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: int, max_grad_norm: float) -> None:
+    # Noise of nothing, a planned batch of one, and plain SGD: the update is the clipped sum of a single large gradient.
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(72, 2))
+    images = 100 * torch.randn(4, 1, 8, 8)
+    source = TensorSource(images, model(images).argmin(1))
+    before = [each.detach().clone() for each in model.parameters()]
+    settings = TrainingSettings(
+        max_grad_norm=max_grad_norm, engine=engine, augmentation=Augmentation(copies=copies, flip=True)
+    )
+    plan = Phase(steps=1, noise_multiplier=1e-9, expected_batch_size=1.0, sampling_probabilities=(1.0, 0.0))
+    run(
+        model,
+        source,
+        plan,
+        groups=[[2], [0, 1, 3]],
+        settings=settings,
+        optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+    )
+    moved = [new.detach() - old for new, old in zip(model.parameters(), before, strict=True)]
+    distance = float(torch.cat([each.double().flatten() for each in moved]).norm())
+    assert 0.99 * max_grad_norm < distance <= max_grad_norm * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([[4], [4]], "stands twice"),
+        ([[4, 4]], "stands twice"),
+        ([[4], [-2]], "is -2"),
+        ([], "labelled records is 0"),
+        ([[]], "labelled records is 0"),
+        ([[0.5]], "whole positions"),
+    ],
+)
+def test_groups_have_every_record_once(groups: list[list[float]], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        run(nn.Linear(4, 2), two_clouds(), phase(rates=(0.5,) * len(groups)), groups=groups)

@@ -1,0 +1,179 @@
+"""What must hold before an engine is trusted with a model: nobody's record reaches another's loss or gradient.
+
+Everything runs on a few real records with slightly moved weights (a layer that starts at zero hides what is behind it),
+and again with one record replaced: the others must not notice.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from dpal.errors import InvalidArgument, MixesRecords
+from dpal.training.capture import NotCoveredError
+from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction, called, record_count, rows
+
+# How far two ways to the same number may lie apart.
+_CLOSE = 1e-3
+_SEED = 20_240_815
+
+
+def refuse_company(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
+    """Refuse a model in which a record's loss depends on other records, or which remembers records between calls.
+
+    In training mode: some layers mix only then. Dropout is drawn alike in every run.
+    """
+    with _moved_weights(model), _modes_kept(model):
+        model.train()
+        first, buffers = _losses(model, loss, batch, targets)
+        if first.shape != targets.shape[:1]:
+            found = f"a tensor of shape {tuple(first.shape)}"
+            raise InvalidArgument("the loss of a batch", found, f"one value a record, of shape ({len(targets)},)")
+        if not torch.isfinite(first).all():
+            raise InvalidArgument("the loss of some records", "not finite", "finite on finite inputs before training")
+        for changed, place in replacements(batch):
+            others, other_buffers = _losses(model, loss, changed, targets)
+            others[place] = first[place]
+            if not torch.allclose(first, others, rtol=_CLOSE, atol=1e-4):
+                raise MixesRecords(
+                    "Another record's content changes a record's loss: some layer mixes records, or they are not the "
+                    "first dimension. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
+                )
+            for name, value in buffers.items():
+                if not torch.equal(torch.nan_to_num(value.double()), torch.nan_to_num(other_buffers[name].double())):
+                    raise MixesRecords(
+                        f"The buffer {name} remembers records (running statistics?): it would leave with the model "
+                        "without noise. Switch such statistics off, for instance track_running_stats=False."
+                    )
+        again, _ = _losses(model, loss, batch, targets)
+        if not torch.allclose(first, again, rtol=_CLOSE, atol=1e-4):
+            raise MixesRecords("The model gives the same batch another loss the second time: it remembers records.")
+
+
+def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor) -> None:
+    """Compare clipped sums of an engine (`plain`: the same in float32) with a loop over single records."""
+    model = engine.model
+    with _moved_weights(model), _modes_kept(model):
+        # Without dropout, or two passes would differ by chance. Opacus's hooks work in training mode only.
+        plain.prepare_for_check()
+        for changed in [batch, *(changed for changed, _ in replacements(batch, engine.copies))]:
+            norms, gradients = _single_gradients(engine, changed, targets)
+            if not torch.isfinite(norms).all():
+                continue
+            found = plain.record_norms(changed, targets).double()
+            if found.shape != norms.shape or not torch.allclose(found, norms, rtol=_CLOSE, atol=1e-6):
+                raise NotCoveredError("its gradient norms differ from those of single records")
+            # Clipped for half of the records, so that a swap of two would show.
+            plain.max_grad_norm = max(float(norms.median()), 1e-6)
+            _compare_sums(plain.clipped_sum(changed, targets).gradients, norms, gradients, plain.max_grad_norm)
+
+
+def _compare_sums(found: Gradients, norms: Tensor, gradients: list[Gradients], max_grad_norm: float) -> None:
+    factors = (max_grad_norm / norms.clamp(min=max_grad_norm)).tolist()
+    for name, each in found.items():
+        wanted = sum((factor * own[name].double() for factor, own in zip(factors, gradients, strict=True)), 0.0)
+        scale = max(float(torch.as_tensor(wanted).abs().max()), 1e-3 * max_grad_norm)
+        if not torch.allclose(each.double(), torch.as_tensor(wanted), rtol=0, atol=10 * _CLOSE * scale):
+            raise NotCoveredError(f"its gradient of {name} differs from that of single records")
+
+
+def _single_gradients(engine: ClippingEngine, batch: Batch, targets: Tensor) -> tuple[Tensor, list[Gradients]]:
+    """Every record's norm and gradients, one record at a time, the plain way."""
+    trainable = engine.trainable()
+    found: list[Gradients] = []
+    for start in range(0, record_count(batch), engine.copies):
+        part = slice(start, start + engine.copies)
+        with torch.enable_grad():
+            loss = engine.loss(called(engine.model, rows(batch, part)), targets[part]).sum() / engine.copies
+        gradients = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True, materialize_grads=True)
+        found.append(dict(zip(trainable, gradients, strict=True)))
+    squares = [sum(float(each.double().square().sum()) for each in own.values()) for own in found]
+    return torch.tensor(squares, dtype=torch.float64).sqrt(), found
+
+
+def replacements(batch: Batch, copies: int = 1) -> list[tuple[Batch, slice]]:
+    """The batch with its first or last record changed, turned into something else or half blanked; and where."""
+    count = record_count(batch)
+    found: list[tuple[Batch, slice]] = []
+    for place in (slice(0, copies), slice(count - copies, count)):
+        for how in (_turned, _half_blank):
+            if isinstance(batch, Tensor):
+                found.append((_changed(batch, place, how), place))
+            else:
+                found.append(({name: _changed(part, place, how) for name, part in batch.items()}, place))
+    return found
+
+
+def _changed(part: Tensor, place: slice, how: Callable[[Tensor], Tensor]) -> Tensor:
+    copy = part.clone()
+    copy[place] = how(part[place])
+    return copy
+
+
+def _turned(record: Tensor) -> Tensor:
+    if not record.is_floating_point():
+        return record.flip(-1)
+    # A ramp, so that it is no multiple of what it was.
+    return record.flip(-1) * -1.3 + torch.linspace(0.2, 1.2, record.shape[-1], device=record.device).to(record)
+
+
+def _half_blank(record: Tensor) -> Tensor:
+    # Lengths and masks change with it. A whole blank would leave ties everywhere, in which gradients are arbitrary.
+    copy = _turned(record)
+    copy[..., : (record.shape[-1] + 1) // 2] = 0
+    return copy
+
+
+def cleaned(batch: Batch) -> Batch:
+    """The batch without values that are not finite: they would make every comparison blind."""
+    if isinstance(batch, Tensor):
+        return torch.nan_to_num(batch, 0.0, 0.0, 0.0) if batch.is_floating_point() else batch
+    return {
+        name: torch.nan_to_num(part, 0.0, 0.0, 0.0) if part.is_floating_point() else part
+        for name, part in batch.items()
+    }
+
+
+def _losses(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """The losses, and the buffers as the forward pass leaves them; the model's own stay as they were."""
+    before = {name: each.detach().clone() for name, each in model.named_buffers()}
+    devices = [targets.device] if targets.is_cuda else []
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=devices):
+            torch.manual_seed(_SEED)
+            losses = loss(called(model, batch), targets)
+        return losses, {name: each.detach().clone() for name, each in model.named_buffers()}
+    finally:
+        with torch.no_grad():
+            for name, each in model.named_buffers():
+                each.copy_(before[name])
+
+
+@contextmanager
+def _moved_weights(model: nn.Module) -> Generator[None]:
+    """Inside, trainable parameters are moved a little, the same way each time."""
+    kept = {name: each.detach().clone() for name, each in model.named_parameters() if each.requires_grad}
+    generator = torch.Generator().manual_seed(_SEED)
+    try:
+        with torch.no_grad():
+            for name, each in model.named_parameters():
+                if name in kept:
+                    step = torch.randn(each.shape, generator=generator).to(each)
+                    each.add_(0.5 * step * (kept[name].float().std(unbiased=False) + 0.1).to(each))
+        yield
+    finally:
+        with torch.no_grad():
+            for name, each in model.named_parameters():
+                if name in kept:
+                    each.copy_(kept[name])
+
+
+@contextmanager
+def _modes_kept(model: nn.Module) -> Generator[None]:
+    modes = {module: module.training for module in model.modules()}
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
