@@ -16,6 +16,8 @@ from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction,
 
 # How far two ways to the same number may lie apart.
 _CLOSE = 1e-3
+# The same arithmetic on the same record in a batch of the same size.
+_SAME = 1e-5
 _SEED = 20_240_815
 
 
@@ -35,7 +37,7 @@ def refuse_company(model: nn.Module, loss: LossFunction, batch: Batch, targets: 
         for changed, place in replacements(batch):
             others, other_buffers = _losses(model, loss, changed, targets)
             others[place] = first[place]
-            if not torch.allclose(first, others, rtol=_CLOSE, atol=1e-4):
+            if not torch.allclose(first, others, rtol=_SAME, atol=_SAME):
                 raise MixesRecords(
                     "Another record's content changes a record's loss: some layer mixes records, or they are not the "
                     "first dimension. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
@@ -47,7 +49,7 @@ def refuse_company(model: nn.Module, loss: LossFunction, batch: Batch, targets: 
                         "without noise. Switch such statistics off, for instance track_running_stats=False."
                     )
         again, _ = _losses(model, loss, batch, targets)
-        if not torch.allclose(first, again, rtol=_CLOSE, atol=1e-4):
+        if not torch.allclose(first, again, rtol=_SAME, atol=_SAME):
             raise MixesRecords("The model gives the same batch another loss the second time: it remembers records.")
 
 

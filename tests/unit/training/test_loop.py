@@ -233,9 +233,7 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
     images = 100 * torch.randn(4, 1, 8, 8)
     source = TensorSource(images, model(images).argmin(1))
     before = [each.detach().clone() for each in model.parameters()]
-    settings = TrainingSettings(
-        max_grad_norm=max_grad_norm, engine=engine, augmentation=Augmentation(copies=copies, flip=True)
-    )
+    settings = TrainingSettings(max_grad_norm=max_grad_norm, engine=engine, augmentation=Augmentation(copies=copies))
     plan = Phase(steps=1, noise_multiplier=1e-9, expected_batch_size=1.0, sampling_probabilities=(1.0, 0.0))
     run(
         model,
