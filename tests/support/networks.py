@@ -48,13 +48,11 @@ class TransformerLayer(nn.Module):
 
 
 class SmallTransformer(nn.Module):
-    def __init__(
-        self, vocabulary: int = 11, width: int = 8, layers: int = 2, length: int = 6, classes: int = 3
-    ) -> None:
+    def __init__(self, *, padding: int | None = 0, width: int = 8, length: int = 6) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(vocabulary, width, padding_idx=0), nn.Embedding(length, width)
-        self.layers = nn.Sequential(*(TransformerLayer(width) for _ in range(layers)))
-        self.classifier = nn.Linear(width, classes)
+        self.tokens, self.places = nn.Embedding(11, width, padding_idx=padding), nn.Embedding(length, width)
+        self.layers = nn.Sequential(*(TransformerLayer(width) for _ in range(2)))
+        self.classifier = nn.Linear(width, 3)
 
     def forward(self, input_ids: Tensor) -> Tensor:
         places = torch.arange(input_ids.shape[1], device=input_ids.device).expand(input_ids.shape)
@@ -121,6 +119,10 @@ NETWORKS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
         images(4),
     ),
     "small transformer": lambda: (SmallTransformer(), torch.randint(0, 11, (RECORDS, 6))),
+    "small transformer without padding": lambda: (
+        SmallTransformer(padding=None),
+        torch.randint(0, 11, (RECORDS, 6)),
+    ),
     "shared and frozen": lambda: (SharedAndFrozen(), torch.randint(0, 9, (RECORDS, 4))),
 }
 

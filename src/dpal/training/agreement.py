@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.training.capture import NotCoveredError
 from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction, called, record_count, rows
+from dpal.training.precision import tf32_allowed
 
 # How far two ways to the same number may lie apart.
 _CLOSE = 1e-3
@@ -56,14 +57,15 @@ def refuse_company(model: nn.Module, loss: LossFunction, batch: Batch, targets: 
 def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor) -> None:
     """Compare clipped sums of an engine (`plain`: the same in float32) with a loop over single records."""
     model = engine.model
-    with _moved_weights(model), _modes_kept(model):
+    # TF32, torch's default for convolutions on CUDA, would by itself make the two ways differ.
+    with tf32_allowed(False), _moved_weights(model), _modes_kept(model):
         # Without dropout, or two passes would differ by chance. Opacus's hooks work in training mode only.
         plain.prepare_for_check()
         for changed in [batch, *(changed for changed, _ in replacements(batch, engine.copies))]:
             norms, gradients = _single_gradients(engine, changed, targets)
             if not torch.isfinite(norms).all():
                 continue
-            found = plain.record_norms(changed, targets).double()
+            found = plain.record_norms(changed, targets).double().cpu()
             if found.shape != norms.shape or not torch.allclose(found, norms, rtol=_CLOSE, atol=1e-6):
                 raise NotCoveredError("its gradient norms differ from those of single records")
             # Clipped for half of the records, so that a swap of two would show.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpal.training.engine import Batch, LossFunction
+from dpal.training.engine import Batch, LossFunction, record_count
 
 
 class NotCoveredError(Exception):
@@ -143,8 +143,7 @@ class Capture:
 
     def __call__(self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int) -> tuple[Captured, Tape]:
         """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
-        first = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
-        tape = Tape(rows=first.shape[0], copies_outputs=self.copies_outputs)
+        tape = Tape(rows=record_count(batch), copies_outputs=self.copies_outputs)
         with torch.enable_grad(), self._patched(tape):
             outputs = torch.func.functional_call(self.model, state, *_arguments(batch))
             tape.check_inputs()

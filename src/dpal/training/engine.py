@@ -26,10 +26,11 @@ class ClippedSum:
     A record whose gradient is not finite contributes zero.
     """
 
+    # None of it is shown: how many were drawn is as private as who.
     gradients: Gradients = field(repr=False)
-    records: int
+    records: int = field(repr=False)
     # A tensor: asking for its value makes the host wait for the device.
-    not_finite: Tensor
+    not_finite: Tensor = field(repr=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,9 +71,9 @@ class ClippingEngine(ABC):
         """Put the model in a mode without chance in which the engine works."""
         self.model.eval()
 
+    @abstractmethod
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         """Each record's gradient norm before clipping, for checks of one engine against another."""
-        raise NotImplementedError
 
 
 def record_count(batch: Batch) -> int:

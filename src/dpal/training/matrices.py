@@ -8,6 +8,7 @@ Stored is exact about what is summed. Gram is cheaper where a record has few pos
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -137,7 +138,7 @@ def shape_of(module: nn.Module, gradient: Tensor, copies: int, uses: int) -> Sha
         positions = gradient.shape[2] * gradient.shape[3] * copies * uses
         m, n = module.out_channels // module.groups, inside * height * width
         return Shape(groups=module.groups, positions=positions, m=m, n=n)
-    m, n = module.weight.shape  # type: ignore[misc]
+    m, n = cast("Tensor", module.weight).shape
     positions = gradient.numel() // gradient.shape[0] // gradient.shape[-1] * copies * uses
     return Shape(groups=1, positions=positions, m=int(m), n=int(n))
 
