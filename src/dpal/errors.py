@@ -36,3 +36,15 @@ class MixesRecords(DpalError):
 
 class TooManyNotFinite(DpalError):
     """So many gradients were not finite that training is broken, not unlucky."""
+
+
+class BadData(DpalError, ValueError):
+    """Records that cannot be used as they are; the message names the file or the record's id. Nothing was written."""
+
+
+class MissingData(DpalError):
+    """Files that are not where they were looked for; the message says which files to put where."""
+
+
+class MissingPackage(DpalError):
+    """An optional package is not installed; the message has the command that installs it."""

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpal.training.engine import Batch, called, rows
+
 RECORDS = 5
 
 
@@ -128,15 +130,15 @@ NETWORKS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
 
 
 def plain_loop(
-    model: nn.Module, batch: Tensor, targets: Tensor, max_grad_norm: float, copies: int = 1
+    model: nn.Module, batch: Batch, targets: Tensor, max_grad_norm: float, copies: int = 1
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Norms and the clipped sum, one record at a time, the slow way that needs no trust."""
     named = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
     total = {name: torch.zeros_like(each) for name, each in named}
     norms = []
     for start in range(0, len(targets), copies):
-        rows = slice(start, start + copies)
-        loss = cross_entropy(model(batch[rows]), targets[rows]).sum() / copies
+        here = slice(start, start + copies)
+        loss = cross_entropy(called(model, rows(batch, here)), targets[here]).sum() / copies
         found = torch.autograd.grad(loss, [each for _, each in named], allow_unused=True)
         gradients = [torch.zeros_like(p) if g is None else g for (_, p), g in zip(named, found, strict=True)]
         norm = torch.stack([gradient.double().square().sum() for gradient in gradients]).sum().sqrt()

@@ -81,8 +81,8 @@ def train_phase(
         for step in range(phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
             total = _zeros(engine)
-            for positions in physical_batches(draw, settings.max_physical_batch_size):
-                part = engine.clipped_sum(*_augmented(source.batch(positions), settings.augmentation, generator))
+            for batch in source.stream(physical_batches(draw, settings.max_physical_batch_size)):
+                part = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator))
                 _add(total, part.gradients)
                 seen, not_finite = seen + part.records, not_finite + part.not_finite.to(device)
             if step % _STEPS_BETWEEN_CHECKS == 0:

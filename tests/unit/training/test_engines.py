@@ -496,12 +496,14 @@ def test_one_record_is_no_sample() -> None:
 def test_the_check_leaves_the_model_as_it_was() -> None:
     model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.Linear(5, 3))
     model[0].eval()
+    model[0].weight.grad = gradient = torch.ones(5, 4)
     before = [each.detach().clone() for each in model.parameters()]
     modes = [module.training for module in model.modules()]
     state = torch.random.get_rng_state()
     engine_for(model, cross_entropy, max_grad_norm=1.0, sample=(torch.randn(4, 4), torch.tensor([0, 1, 2, 0])))
     assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
     assert [module.training for module in model.modules()] == modes
+    assert model[0].weight.grad is gradient
     assert len(state) == len(torch.random.get_rng_state())
 
 
@@ -539,3 +541,72 @@ def test_a_callers_autocast_changes_nothing() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         alone = engine.clipped_sum(batch[:1], targets[:1]).gradients
     assert float(sum(each.double().square().sum() for each in alone.values())) ** 0.5 <= 0.01
+
+
+class NearTies(nn.Module):
+    """What rounding decides in float32, differently for one record and for a batch, and float64 does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(20, 8), nn.Linear(8, 3)
+        self.register_buffer("ways", torch.randn(20, 8))
+
+    def forward(self, given: Tensor) -> Tensor:
+        first = (given / len(given)) @ self.ways * len(given)
+        return self.head(self.body(given) * (1 + 0.03 * (first > given @ self.ways + 1e-10)))
+
+
+def test_near_ties_turn_no_engine_down() -> None:
+    torch.manual_seed(0)
+    sample = (torch.randn(5, 20), torch.tensor([0, 1, 2, 0, 1]))
+    for name in ENGINES:
+        assert engine_for(NearTies(), cross_entropy, max_grad_norm=1.0, sample=sample, name=name).name == name
+
+
+def test_a_model_that_takes_float32_only_is_checked_in_float32() -> None:
+    class Float32Only(Body):
+        def forward(self, given: Tensor) -> Tensor:
+            return self.head(self.body(given.float()))
+
+    targets = torch.tensor([0, 1, 2, 0, 1])
+    engine = engine_for(Float32Only(), cross_entropy, max_grad_norm=1.0, sample=(SAMPLES["different"], targets))
+    assert engine.name == "fused"
+
+
+def test_an_engine_that_cannot_run_in_the_precision_is_not_chosen() -> None:
+    class OwnConstant(Body):
+        def forward(self, given: Tensor) -> Tensor:
+            return self.head(self.body(given) * torch.ones(5))
+
+    targets = torch.tensor([0, 1, 2, 0, 1])
+    for precision, expected in (("float32", FusedEngine), ("bf16", OpacusEngine)):
+        sample = (SAMPLES["different"], targets)
+        engine = engine_for(OwnConstant(), cross_entropy, max_grad_norm=1.0, sample=sample, precision=precision)
+        assert type(engine) is expected
+        assert engine.clipped_sum(*sample).records == 5
+
+
+def test_models_in_float64() -> None:
+    for name in ("linear over tokens", "group norm", "small transformer"):
+        model, batch, targets = seeded_network(name)
+        model, batch = model.double(), batch.double() if batch.is_floating_point() else batch
+        _, wanted = plain_loop(model, batch, targets, 0.5)
+        engine = engine_for(model, cross_entropy, max_grad_norm=0.5, sample=(batch, targets))
+        assert engine.name == "fused"
+        assert_same(engine.clipped_sum(batch, targets).gradients, {name: each.float() for name, each in wanted.items()})
+
+
+def test_a_foreign_tf32_setting_is_named() -> None:
+    # Not as a failure of every engine.
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    try:
+        with pytest.raises(InvalidArgument, match="choose a precision in dpal"):
+            engine_for(
+                nn.Linear(4, 3),
+                cross_entropy,
+                max_grad_norm=1.0,
+                sample=(torch.randn(3, 4), torch.tensor([0, 1, 2])),
+            )
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before

@@ -77,6 +77,12 @@ def test_the_sum_is_divided_by_the_planned_size_not_the_drawn_one() -> None:
     torch.testing.assert_close(steps[0], 10 * steps[1], rtol=1e-4, atol=1e-7)
 
 
+def test_the_default_device_does_not_matter() -> None:
+    source, model = two_clouds(), nn.Linear(4, 2)
+    with torch.device("meta"):
+        assert run(model, source, phase(steps=1)).engine == "fused"
+
+
 def test_an_empty_draw_still_takes_a_noisy_step() -> None:
     model = nn.Linear(4, 2)
     before = model.weight.detach().clone()

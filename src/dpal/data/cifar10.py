@@ -1,0 +1,98 @@
+"""CIFAR-10: 50,000 + 10,000 colour 32 × 32 images, as the official binary or the official pickled batches."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.data.arrays import from_arrays
+from dpal.data.download import OfficialFile
+from dpal.data.pool import Pool
+from dpal.errors import BadData
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_BINARY, _PICKLED = "cifar-10-batches-bin", "cifar-10-batches-py"
+_PIXELS = 3 * 32 * 32
+
+
+def _batches(part: str) -> tuple[str, ...]:
+    return tuple(f"data_batch_{number}" for number in range(1, 6)) if part == "train" else ("test_batch",)
+
+
+def cifar10_files(part: str, size: int) -> tuple[OfficialFile, ...]:
+    return (
+        OfficialFile(
+            address="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            name="cifar-10-binary.tar.gz",
+            checksum="md5:c32a1d4ab5d03f1284b67883e8d87530",
+            unpacks_to=tuple(f"{_BINARY}/{name}.bin" for name in _batches(part)),
+        ),
+    )
+
+
+def cifar10_pickles_are_there(folder: Path, part: str) -> bool:
+    return all((folder / _PICKLED / name).is_file() for name in _batches(part))
+
+
+def read_cifar10(folder: Path, part: str, size: int) -> Pool:
+    """The binary batches, or where they are missing the pickled ones. Both give the same ids, labels and images."""
+    images: list[NDArray[np.uint8]] = []
+    labels: list[NDArray[np.uint8]] = []
+    for name in _batches(part):
+        binary = folder / _BINARY / f"{name}.bin"
+        found = _read_binary(binary) if binary.is_file() else _read_pickled(folder / _PICKLED / name)
+        images.append(found[0])
+        labels.append(found[1])
+    pixels = np.concatenate(images).reshape(-1, 3, 32, 32)
+    return from_arrays(
+        pixels,
+        classes=CLASSES,
+        labels=np.concatenate(labels),
+        ids=[f"{part}-{number:05d}" for number in range(len(pixels))],
+        name=f"cifar10 ({part})",
+        class_counts_are_public=True,
+    )
+
+
+def _read_binary(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    content = np.frombuffer(file.read_bytes(), dtype=np.uint8)
+    if len(content) == 0 or len(content) % (1 + _PIXELS):
+        raise BadData(f"{file} has {len(content):,} bytes, no multiple of {1 + _PIXELS:,}: it is cut short.")
+    rows = content.reshape(-1, 1 + _PIXELS)
+    return rows[:, 1:], rows[:, 0]
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Rebuilds numpy arrays and plain containers. Anything else in a pickle could run code, so it is refused."""
+
+    _ALLOWED = {  # noqa: RUF012 (a constant)
+        ("numpy.core.multiarray", "_reconstruct"): ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "_reconstruct"): ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy", "ndarray"): ("numpy", "ndarray"),
+        ("numpy", "dtype"): ("numpy", "dtype"),
+        ("_codecs", "encode"): ("_codecs", "encode"),
+    }
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        if (module_name, global_name) not in self._ALLOWED:
+            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no array")
+        return super().find_class(*self._ALLOWED[module_name, global_name])
+
+
+def _read_pickled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    try:
+        with file.open("rb") as content:
+            batch = _ArraysOnly(content, encoding="bytes").load()
+        images = np.asarray(batch[b"data"])
+        labels = np.asarray(batch[b"labels"])
+    except BadData:
+        raise
+    # A broken pickle raises nearly anything.
+    except Exception as error:
+        raise BadData(f"{file} is no pickled CIFAR-10 batch: {error}. Nothing in it was run.") from error
+    fits = images.dtype == np.uint8 and images.ndim == 2 and images.shape[1] == _PIXELS
+    if not fits or labels.shape != images.shape[:1] or not ((labels >= 0) & (labels < len(CLASSES))).all():
+        raise BadData(f"{file} is no CIFAR-10 batch: data of {images.dtype} {images.shape}, labels of {labels.shape}.")
+    return images, labels.astype(np.uint8)

@@ -1,0 +1,66 @@
+"""Pools from Hugging Face datasets: by name from the hub, from a folder of files, or as save_to_disk wrote them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpal.data.columns import Roles, as_names, pool_from_columns
+from dpal.data.extras import optional
+from dpal.data.pool import Pool
+from dpal.errors import BadData, MissingData
+
+
+def from_hugging_face(
+    name: str | Path,
+    *,
+    split: str,
+    text: str | Sequence[str] | None = None,
+    image: str | None = None,
+    label: str | None = None,
+    id_column: str | None = None,
+    classes: int | Sequence[str] | None = None,
+    configuration: str | None = None,
+    revision: str | None = None,
+    multi_label: bool = False,
+    size: int | None = None,
+    channels: int | None = None,
+    class_counts_are_public: bool = False,
+) -> Pool:
+    """A pool from a dataset's split. The classes default to the names in the dataset's own description."""
+    dataset = _opened(str(name), split, configuration, revision)
+    roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column)
+    missing = [column for column in roles.names() if column not in dataset.column_names]
+    if missing:
+        raise BadData(f"{name} has no column {', '.join(missing)}. It has {', '.join(dataset.column_names)}.")
+    if classes is None and label is not None:
+        # Published with the dataset, not collected from its labels.
+        classes = getattr(dataset.features[label], "names", None)
+    dataset = dataset.select_columns(list(dict.fromkeys(roles.names())))
+    if image is not None:
+        dataset = dataset.cast_column(image, optional("datasets", extra="hub").Image(decode=False))
+    return pool_from_columns(
+        {column: list(dataset[column]) for column in roles.names()},
+        roles,
+        name=f"{name} ({split})",
+        folder=Path(),
+        classes=classes,
+        multi_label=multi_label,
+        size=size,
+        channels=channels,
+        class_counts_are_public=class_counts_are_public,
+    )
+
+
+def _opened(name: str, split: str, configuration: str | None, revision: str | None) -> Any:
+    library = optional("datasets", extra="hub")
+    saved = Path(name)
+    try:
+        if (saved / "dataset_dict.json").is_file() or (saved / "state.json").is_file():
+            found = library.load_from_disk(name)
+            return found[split] if hasattr(found, "keys") else found
+        return library.load_dataset(name, configuration, split=split, revision=revision)
+    except (ConnectionError, FileNotFoundError, KeyError, ValueError, OSError) as error:
+        raise MissingData(
+            f"The Hugging Face dataset {name!r} with the split {split!r} cannot be opened ({type(error).__name__}). "
+            "Check the name and the split; without a network, give the folder where it lies."
+        ) from error

@@ -1,0 +1,93 @@
+"""Labels as they stand in files, turned into class numbers. Nothing is guessed: the classes are said, never collected.
+
+Collecting them from the labels would publish that a rare class occurs.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.errors import BadData, InvalidArgument
+
+UNLABELLED = -1
+_SHOWN = 5
+
+
+def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the classes; a number means 0, 1, 2, …"""
+    if classes is None:
+        raise InvalidArgument(
+            "classes", None, "said: their names, or how many there are. Collecting them from private labels would leak"
+        )
+    if isinstance(classes, int):
+        if classes < 1:
+            raise InvalidArgument("classes", classes, "at least 1")
+        return tuple(str(number) for number in range(classes))
+    names = tuple(str(name) for name in classes)
+    if not names or len(set(names)) < len(names):
+        raise InvalidArgument("classes", list(names), "names that all differ, at least one")
+    return names
+
+
+def class_numbers(values: Sequence[object], ids: NDArray[np.str_], classes: tuple[str, ...]) -> NDArray[np.int64]:
+    """A class number a record. Texts are names (or numbers as text), whole numbers positions; empty is unlabelled."""
+    by_name = {name: number for number, name in enumerate(classes)}
+    plain = tuple(str(number) for number in range(len(classes)))
+    # Classes called 1, 2, 3 and the label 2: the second or the third? Refused below.
+    numeric_names = classes != plain and any(name.lstrip("-").isdigit() for name in classes)
+    found = np.full(len(values), UNLABELLED, dtype=np.int64)
+    wrong: list[str] = []
+    for row, value in enumerate(values):
+        if value is None or (isinstance(value, str) and not value.strip()):
+            continue
+        number = _number(value, by_name, plain, numeric_names)
+        if number is None:
+            wrong.append(f"{str(ids[row])!r} has {value!r}")
+        else:
+            found[row] = number
+    if wrong:
+        raise BadData(
+            f"{len(wrong):,} label(s) are outside the classes {_shown(classes)}: {_shown(wrong)}. Correct them, or "
+            "add the class."
+        )
+    return found
+
+
+def _number(value: object, by_name: dict[str, int], plain: tuple[str, ...], numeric_names: bool) -> int | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in by_name:
+            return by_name[text]
+        return int(text) if text in plain and not numeric_names else None
+    if isinstance(value, bool | np.bool_):
+        value = int(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    if not isinstance(value, int | np.integer) or numeric_names:
+        return None
+    return int(value) if 0 <= value < len(plain) else None
+
+
+def label_vectors(values: Sequence[object], ids: NDArray[np.str_], classes: tuple[str, ...]) -> NDArray[np.float32]:
+    """A row of targets between 0 and 1 a record, one a class; a record without labels has NaN throughout."""
+    found = np.full((len(values), len(classes)), np.nan, dtype=np.float32)
+    for row, value in enumerate(values):
+        if value is None:
+            continue
+        try:
+            numbers = np.asarray(value, dtype=np.float32)
+        except (TypeError, ValueError):
+            numbers = np.empty(0, dtype=np.float32)
+        if numbers.shape != (len(classes),) or not ((numbers >= 0) & (numbers <= 1)).all():
+            raise BadData(
+                f"The labels of record {str(ids[row])!r} are {value!r}. They must be {len(classes)} numbers from 0 to "
+                f"1, one for each of {_shown(classes)}."
+            )
+        found[row] = numbers
+    return found
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,140 @@
+"""A pool: records with stable ids, and labels where there are any."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.data.labels import UNLABELLED
+from dpal.data.records import Positions, Records
+from dpal.errors import BadData, DpalError, InvalidArgument
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """Records by id. How many there are and the names of the classes are public; labels and their counts are not.
+
+    Labels are class numbers (−1 where there is none), or for several labels a record rows of targets (NaN where none).
+    """
+
+    name: str
+    ids: NDArray[np.str_] = field(repr=False)
+    records: Records = field(repr=False)
+    classes: tuple[str, ...]
+    labels: NDArray[np.int64] | NDArray[np.float32] | None = field(repr=False, default=None)
+    multi_label: bool = False
+    class_counts_are_public: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.ids) == 0:
+            raise BadData(f"The pool {self.name} is empty: there is no record in it.")
+        if len(self.ids) != len(self.records):
+            raise BadData(f"The pool {self.name} has {len(self.ids):,} ids for {len(self.records):,} records.")
+        self._check_ids()
+        if self.labels is not None:
+            self._check_labels(self.labels)
+
+    def _check_ids(self) -> None:
+        unique, counts = np.unique(self.ids, return_counts=True)
+        twice = unique[counts > 1]
+        if len(twice):
+            raise BadData(
+                f"{len(twice):,} id(s) of the pool {self.name} stand twice or more: {_few(twice)}. An id must mean one "
+                "record for good."
+            )
+        if unique[0] == "":
+            raise BadData(f"A record of the pool {self.name} has an empty id.")
+
+    def _check_labels(self, labels: NDArray[np.int64] | NDArray[np.float32]) -> None:
+        shape = (len(self.ids), len(self.classes)) if self.multi_label else (len(self.ids),)
+        if labels.shape != shape:
+            raise BadData(f"The labels of the pool {self.name} have the shape {labels.shape} instead of {shape}.")
+        if self.multi_label:
+            missing = np.isnan(labels).all(axis=1)
+            wrong = ~missing & ~((labels >= 0) & (labels <= 1)).all(axis=1)
+        else:
+            wrong = (labels < UNLABELLED) | (labels >= len(self.classes))
+        if wrong.any():
+            raise BadData(
+                f"{int(wrong.sum()):,} label(s) of the pool {self.name} are outside its {len(self.classes)} classes, "
+                f"at the record(s) {_few(self.ids[wrong])}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(self.ids, kind="stable")
+
+    def positions(self, ids: Iterable[str]) -> Positions:
+        """Where these ids stand; an id that is not there is an error."""
+        wanted = np.asarray([str(name) for name in ids], dtype=np.str_)
+        if not len(wanted):
+            return np.empty(0, dtype=np.int64)
+        places = np.searchsorted(self.ids, wanted, sorter=self._order)
+        found = self._order[np.minimum(places, len(self.ids) - 1)]
+        unknown = self.ids[found] != wanted
+        if unknown.any():
+            raise BadData(
+                f"{int(unknown.sum()):,} id(s) are not in the pool {self.name}: {_few(wanted[unknown])}. Its ids look "
+                f"like {str(self.ids[0])!r}."
+            )
+        return found
+
+    def take(self, ids: Iterable[str], *, name: str | None = None) -> "Pool":
+        """The pool of these records alone, in this order."""
+        positions = self.positions(ids)
+        return replace(
+            self,
+            name=name or self.name,
+            ids=self.ids[positions],
+            records=self.records.subset(positions),
+            labels=None if self.labels is None else self.labels[positions],
+        )
+
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which records have a label."""
+        if self.labels is None:
+            return np.zeros(len(self.ids), dtype=np.bool_)
+        missing = np.isnan(self.labels).any(axis=1) if self.multi_label else self.labels == UNLABELLED
+        return ~np.asarray(missing)
+
+    def class_counts(self) -> dict[str, float]:
+        """How many records each class has, if that is public."""
+        if not self.class_counts_are_public:
+            raise InvalidArgument(
+                "class_counts_are_public", False, "True where the counts of classes may be known; they are private"
+            )
+        if self.labels is None:
+            raise DpalError(f"The pool {self.name} has no labels to count.")
+        known = self.labels[self.labelled()]
+        sums = known.sum(axis=0) if self.multi_label else np.bincount(known, minlength=len(self.classes))
+        return {name: float(total) for name, total in zip(self.classes, sums, strict=True)}
+
+    def fingerprint(self) -> str:
+        """A hash of the ids in their order: it tells one pool from another without touching what is private."""
+        digest = hashlib.sha256()
+        for name in self.ids:
+            digest.update(str(name).encode() + b"\0")
+        return digest.hexdigest()
+
+
+def as_ids(names: Iterable[object]) -> NDArray[np.str_]:
+    """Ids as texts. A number is written out; anything else must be a text already."""
+    texts: list[str] = []
+    for row, name in enumerate(names):
+        if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
+            raise BadData(f"The id of record number {row + 1:,} is {name!r}. Ids are texts or whole numbers.")
+        texts.append(str(name))
+    return np.asarray(texts, dtype=np.str_)
+
+
+def _few(names: NDArray[np.str_]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(repr(str(name)) for name in names[:_SHOWN]) + more

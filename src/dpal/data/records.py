@@ -1,0 +1,121 @@
+"""What a pool's records are made of: arrays in memory or on disk, encoded images, texts. Read by position."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.errors import BadData, InvalidArgument
+
+Positions: TypeAlias = NDArray[np.int64]
+# Rows of one array, or of several by name, as text models take them.
+Values: TypeAlias = NDArray[np.generic] | dict[str, NDArray[np.generic]]
+
+
+class Records(ABC):
+    """A fixed number of records."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def read(self, positions: Positions) -> Values:
+        """The records at these positions, one a row."""
+
+    @property
+    @abstractmethod
+    def bytes_each(self) -> int:
+        """How much memory one record takes once it is read."""
+
+    def subset(self, positions: Positions) -> "Records":
+        """Some of these records, in this order."""
+        return Subset(self, positions)
+
+    def stamp(self) -> str:
+        """Changes when the files behind the records do, as far as their sizes and times tell."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRecords(Records):
+    """Rows of arrays, which may be memory maps: only what is read comes into memory."""
+
+    arrays: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        parts = self._parts()
+        if not parts:
+            raise InvalidArgument("the arrays", "{}", "at least one")
+        lengths = {name: len(part) if part.ndim else 0 for name, part in parts.items()}
+        if len(set(lengths.values())) > 1:
+            raise BadData(f"The arrays have different numbers of records: {lengths}. Each needs one row a record.")
+        for name, part in parts.items():
+            if part.dtype.kind not in "buif":
+                raise BadData(f"The array {name} holds {part.dtype}. Records must be numbers.")
+
+    def _parts(self) -> dict[str, NDArray[np.generic]]:
+        return dict(self.arrays) if isinstance(self.arrays, Mapping) else {"values": self.arrays}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._parts().values())))
+
+    def read(self, positions: Positions) -> Values:
+        if isinstance(self.arrays, Mapping):
+            return {name: np.asarray(part[positions]) for name, part in self.arrays.items()}
+        return np.asarray(self.arrays[positions])
+
+    @property
+    def bytes_each(self) -> int:
+        return sum(part.dtype.itemsize * int(np.prod(part.shape[1:])) for part in self._parts().values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRecords(Records):
+    """Texts, or tuples of texts such as premise and hypothesis. A tokenizer turns them into arrays before training."""
+
+    texts: Sequence[tuple[str, ...]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def subset(self, positions: Positions) -> "TextRecords":
+        return TextRecords([self.texts[position] for position in positions])
+
+    def read(self, positions: Positions) -> Values:
+        raise InvalidArgument("the records", "texts", "made into numbers first: dpal.data.tokenized(pool, model=...)")
+
+    @property
+    def bytes_each(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subset(Records):
+    """Some of other records, in an order of their own."""
+
+    whole: Records
+    positions: Positions = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def read(self, positions: Positions) -> Values:
+        return self.whole.read(self.positions[positions])
+
+    @property
+    def bytes_each(self) -> int:
+        return self.whole.bytes_each
+
+    def stamp(self) -> str:
+        return self.whole.stamp()
+
+
+def decoding_workers() -> int:
+    """How many threads decode at once: one a core that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

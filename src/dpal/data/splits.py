@@ -1,0 +1,78 @@
+"""Splits by id: who is in which part depends on the id and a public salt alone, so it never changes with the order."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpal.errors import BadData, InvalidArgument, MissingData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The ids of each part, and the salt that chose them."""
+
+    salt: str
+    parts: Mapping[str, tuple[str, ...]]
+
+    def write(self, file: Path | str) -> None:
+        """Write it down, whole or not at all."""
+        path = Path(file)
+        draft = path.with_name(path.name + ".draft")
+        document = {"salt": self.salt, "parts": {name: list(ids) for name, ids in self.parts.items()}}
+        draft.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        draft.replace(path)
+
+    @staticmethod
+    def read(file: Path | str) -> "Split":
+        """A split that was written down."""
+        path = Path(file)
+        if not path.is_file():
+            raise MissingData(f"There is no file {path}.")
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            parts = {str(name): tuple(str(each) for each in ids) for name, ids in document["parts"].items()}
+            split = Split(salt=str(document["salt"]), parts=parts)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadData(f"{path} is no split: it needs a salt and parts with lists of ids.") from error
+        everyone = [name for ids in split.parts.values() for name in ids]
+        if len(set(everyone)) < len(everyone):
+            raise BadData(f"{path} has an id in two places. Parts of a split have no record in common.")
+        return split
+
+
+def split_by_id(ids: Iterable[str], sizes: Mapping[str, int | float], *, salt: str) -> Split:
+    """Parts of these sizes: whole numbers of records, or fractions below 1; one may be −1, for the rest.
+
+    Records are put in the order of a hash of salt and id, which looks random and is the same everywhere.
+    """
+    names = [str(name) for name in ids]
+    if len(set(names)) < len(names):
+        raise BadData("An id stands twice. A split is by id, so each must mean one record.")
+    counts = _counts(sizes, len(names))
+    ordered = sorted(names, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
+    parts: dict[str, tuple[str, ...]] = {}
+    start = 0
+    for part, count in counts.items():
+        parts[part] = tuple(ordered[start : start + count])
+        start += count
+    return Split(salt=salt, parts=parts)
+
+
+def _counts(sizes: Mapping[str, int | float], available: int) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for part, size in sizes.items():
+        if isinstance(size, float) and 0 < size < 1:
+            counts[part] = int(size * available)
+        elif size == int(size) and size >= 1:
+            counts[part] = int(size)
+        elif size != -1:
+            raise InvalidArgument(f"the size of the part {part}", size, "a whole number, a fraction below 1, or -1")
+    rest = [part for part, size in sizes.items() if size == -1]
+    if len(rest) > 1:
+        raise InvalidArgument("the parts that take the rest", rest, "one at most")
+    left = available - sum(counts.values())
+    if left < (1 if rest else 0):
+        raise InvalidArgument("the parts together", sum(counts.values()), f"at most the {available:,} records")
+    return {part: left if part in rest else counts[part] for part in sizes}

@@ -1,0 +1,43 @@
+"""Texts to numbers, with the tokenizer of the model that will read them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.data.extras import optional
+from dpal.data.pool import Pool
+from dpal.data.records import ArrayRecords, TextRecords
+from dpal.errors import InvalidArgument, MissingData
+
+_CHUNK = 4096
+
+
+def tokenized(pool: Pool, *, model: str | Path, max_length: int = 128) -> Pool:
+    """The pool with texts as token numbers, cut or filled up to max_length. `model` is a folder or a name on the hub.
+
+    A fixed length, since the length of the longest text of a batch would tell about it.
+    """
+    if not isinstance(pool.records, TextRecords):
+        raise InvalidArgument("the records", type(pool.records).__name__, "texts, to be tokenized")
+    if max_length < 2:
+        raise InvalidArgument("max_length", max_length, "at least 2")
+    library = optional("transformers", extra="text")
+    try:
+        tokenizer = library.AutoTokenizer.from_pretrained(str(model))
+    except (OSError, ValueError) as error:
+        raise MissingData(
+            f"There is no tokenizer for {str(model)!r}. Give a name on the Hugging Face hub, or a folder with the "
+            "model's files."
+        ) from error
+    texts = pool.records.texts
+    parts: dict[str, list[NDArray[np.int32]]] = {}
+    for start in range(0, len(texts), _CHUNK):
+        columns = [list(column) for column in zip(*texts[start : start + _CHUNK], strict=True)]
+        if len(columns) > 2:
+            raise InvalidArgument("the number of texts a record", len(columns), "1 or 2: tokenizers take pairs at most")
+        found = tokenizer(*columns, padding="max_length", truncation=True, max_length=max_length, return_tensors="np")
+        for name, numbers in found.items():
+            parts.setdefault(str(name), []).append(np.asarray(numbers).astype(np.int32))
+    return replace(pool, records=ArrayRecords({name: np.concatenate(each) for name, each in parts.items()}))

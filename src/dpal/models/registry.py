@@ -1,0 +1,51 @@
+"""Models by name, and any other by its import path."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import nn
+
+from dpal.errors import InvalidArgument
+from dpal.models.equivariant import EquivariantResNet9
+from dpal.models.nfnet import NFNetF0
+from dpal.models.resnet9 import ResNet9
+from dpal.models.text import TextClassifier
+
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "resnet9": ResNet9,
+    "eq-resnet9": EquivariantResNet9,
+    "nfnet-f0": NFNetF0,
+    "text-classifier": TextClassifier,
+}
+
+
+def build_model(name: str, options: Mapping[str, Any] | None = None) -> nn.Module:
+    """A model by its name here, or by an import path "package.module:function" that returns a torch module."""
+    maker = MODELS[name] if name in MODELS else _imported(name)
+    try:
+        model = maker(**(options or {}))
+    except TypeError as error:
+        # A wrong option is the user's slip; a TypeError from deeper inside is not ours to hide.
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        raise InvalidArgument(f"the options of the model {name}", dict(options or {}), f"its own: {error}") from error
+    if not isinstance(model, nn.Module):
+        raise InvalidArgument(f"what {name} returns", type(model).__name__, "a torch module")
+    return model
+
+
+def _imported(path: str) -> Callable[..., Any]:
+    module_name, _, attribute = path.partition(":")
+    allowed = f'one of {", ".join(MODELS)}, or an import path "package.module:function"'
+    if not module_name or not attribute:
+        raise InvalidArgument("the model", path, allowed)
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise InvalidArgument("the model", path, f"{allowed} ({error}; is its folder in PYTHONPATH?)") from error
+    except AttributeError as error:
+        raise InvalidArgument("the model", path, f"{allowed} ({module_name} has no {attribute})") from error
+    if not callable(found):
+        raise InvalidArgument("the model", path, f"{allowed}; {attribute} cannot be called")
+    return found

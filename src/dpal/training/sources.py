@@ -1,0 +1,121 @@
+"""Records on their way to the device: kept there whole where they fit, streamed with decoding ahead where not."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpal.errors import InvalidArgument
+from dpal.training.data import Scaling, Source, TensorSource
+from dpal.training.engine import Batch
+
+_CHUNK = 1024
+# Physical batches that are read while the device works on one.
+_AHEAD = 2
+# Records may fill this share of the memory that is free on the device.
+_SHARE_OF_MEMORY = 0.4
+
+
+class Readable(Protocol):
+    """What a pool's records can do."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def bytes_each(self) -> int: ...
+
+    def read(self, positions: NDArray[np.int64]) -> Any:
+        """An array with one row a record, or a dictionary of such arrays."""
+        ...
+
+
+class StreamingSource:
+    """Records that are read when they are needed, some batches ahead of the device."""
+
+    def __init__(self, records: Readable, targets: Tensor, scaling: Scaling) -> None:
+        self.records, self.targets, self.scaling = records, targets, scaling
+
+    def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
+        return self._placed(positions, self.records.read(positions))
+
+    def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
+        """One batch after the other; the next ones are being read meanwhile."""
+        waiting: list[tuple[NDArray[np.int64], Future[Any]]] = []
+        with ThreadPoolExecutor(_AHEAD) as readers:
+            for part in parts:
+                waiting.append((part, readers.submit(self.records.read, part)))
+                if len(waiting) > _AHEAD:
+                    positions, values = waiting.pop(0)
+                    yield self._placed(positions, values.result())
+            for positions, values in waiting:
+                yield self._placed(positions, values.result())
+
+    def _placed(self, positions: NDArray[np.int64], values: Any) -> tuple[Batch, Tensor]:
+        device = self.targets.device
+        return self.scaling(_to_device(values, device)), self.targets[torch.from_numpy(positions).to(device)]
+
+
+def source_for(
+    records: Readable,
+    targets: NDArray[np.generic] | Tensor,
+    *,
+    device: torch.device | str,
+    scaling: Scaling | None = None,
+    most_bytes: int | None = None,
+) -> Source:
+    """Records and targets for training, on the device where they fit in `most_bytes` (default: a share of the free)."""
+    place = torch.device(device)
+    aims = torch.as_tensor(targets).to(place)
+    if len(aims) != len(records):
+        raise InvalidArgument("the number of targets", len(aims), f"{len(records):,}, one a record")
+    limit = _free_bytes(place) * _SHARE_OF_MEMORY if most_bytes is None else most_bytes
+    chosen = scaling or Scaling()
+    if records.bytes_each * len(records) > limit:
+        return StreamingSource(records, aims, chosen)
+    return TensorSource(_whole(records, place), aims, scaling=chosen)
+
+
+def _whole(records: Readable, device: torch.device) -> Batch:
+    """All records, moved in parts, so that memory holds them once."""
+    values: dict[str, Tensor] = {}
+    single = False
+    for start in range(0, len(records), _CHUNK):
+        part = _to_device(records.read(np.arange(start, min(start + _CHUNK, len(records)))), device)
+        single = isinstance(part, Tensor)
+        named = {"": part} if isinstance(part, Tensor) else part
+        for name, rows_here in named.items():
+            if name not in values:
+                values[name] = torch.empty(len(records), *rows_here.shape[1:], dtype=rows_here.dtype, device=device)
+            values[name][start : start + len(rows_here)] = rows_here
+    return values[""] if single else values
+
+
+def _to_device(values: Any, device: torch.device) -> Batch:
+    if isinstance(values, Mapping):
+        return {str(name): _tensor(part).to(device) for name, part in values.items()}
+    return _tensor(values).to(device)
+
+
+def _tensor(values: NDArray[np.generic]) -> Tensor:
+    """A tensor of its own; a memory map that cannot be written would make torch warn."""
+    plain = np.ascontiguousarray(values)
+    wide = {"f": np.float32, "u": np.int32}.get(plain.dtype.kind)
+    if plain.dtype != np.uint8 and wide is not None:
+        plain = plain.astype(wide)
+    return torch.from_numpy(plain if plain.flags.writeable else plain.copy())
+
+
+def _free_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        with Path("/proc/meminfo").open(encoding="ascii") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        # Unknown: enough for the datasets of the field, little enough for a laptop.
+        return 4 << 30

@@ -1,0 +1,62 @@
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pictures import pixels, png
+
+from dpal.data import from_hugging_face
+from dpal.data.records import TextRecords
+from dpal.errors import BadData, InvalidArgument, MissingData
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    datasets = pytest.importorskip("datasets")
+
+
+def image_dataset() -> "datasets.Dataset":
+    features = datasets.Features(
+        {
+            "key": datasets.Value("string"),
+            "image": datasets.Image(),
+            "label": datasets.ClassLabel(names=["cat", "dog"]),
+        }
+    )
+    rows = {
+        "key": ["a", "b", "c"],
+        "image": [{"bytes": png(pixels(number)), "path": None} for number in range(3)],
+        "label": [0, 1, 0],
+    }
+    return datasets.Dataset.from_dict(rows, features=features)
+
+
+def test_a_saved_dataset_brings_its_class_names(tmp_path: Path) -> None:
+    datasets.DatasetDict({"train": image_dataset()}).save_to_disk(tmp_path / "saved")
+    pool = from_hugging_face(tmp_path / "saved", split="train", image="image", label="label", id_column="key")
+    assert pool.classes == ("cat", "dog")
+    assert pool.ids.tolist() == ["a", "b", "c"]
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [0, 1, 0]
+    expected = np.stack([pixels(number).transpose(2, 0, 1) for number in range(3)])
+    assert np.array_equal(pool.records.read(np.arange(3)), expected)
+
+
+def test_a_folder_of_data_files(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.csv").write_text("note,urgent\nfever,1\ncough,0\n")
+    pool = from_hugging_face(tmp_path / "data", split="train", text="note", label="urgent", classes=["no", "yes"])
+    assert isinstance(pool.records, TextRecords)
+    assert pool.records.texts == [("fever",), ("cough",)]
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [1, 0]
+    with pytest.raises(InvalidArgument, match="classes"):
+        from_hugging_face(tmp_path / "data", split="train", text="note", label="urgent")
+    with pytest.raises(BadData, match=r"no column nota.*note, urgent"):
+        from_hugging_face(tmp_path / "data", split="train", text="nota", classes=2)
+    with pytest.raises(MissingData, match="split 'test'"):
+        from_hugging_face(tmp_path / "data", split="test", text="note", classes=2)
+
+
+def test_a_name_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MissingData, match="cannot be opened"):
+        from_hugging_face(tmp_path / "nothing", split="train", text="note", classes=2)

@@ -1,0 +1,138 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pictures import pixels, png, write_png
+
+from dpal.data import Pool, from_table
+from dpal.data.records import TextRecords
+from dpal.errors import BadData, InvalidArgument, MissingData
+
+NOTES = ['she said "no"', "fever, cough", "ümläut", "l1 l2"]
+
+
+def texts(pool: Pool) -> list[tuple[str, ...]]:
+    assert isinstance(pool.records, TextRecords)
+    return list(pool.records.texts)
+
+
+def notes_file(folder: Path, suffix: str) -> Path:
+    file = folder / f"notes{suffix}"
+    rows = [{"key": f"n{i}", "note": note, "urgent": "yes" if i % 2 else "no"} for i, note in enumerate(NOTES)]
+    match suffix:
+        case ".csv":
+            lines = ["key,note,urgent"]
+            lines += ['{},"{}",{}'.format(r["key"], r["note"].replace('"', '""'), r["urgent"]) for r in rows]
+            # With the mark that spreadsheets put in front.
+            file.write_text("\ufeff" + "\n".join(lines) + "\n", encoding="utf-8")
+        case ".tsv":
+            file.write_text("key\tnote\turgent\n" + "".join("\t".join(r.values()) + "\n" for r in rows), "utf-8")
+        case ".jsonl":
+            file.write_text("\n".join(json.dumps(r) for r in rows) + "\n\n", encoding="utf-8")
+        case _:
+            pq.write_table(pa.Table.from_pylist(rows), file)
+    return file
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_texts_of_every_format(tmp_path: Path, suffix: str) -> None:
+    pool = from_table(notes_file(tmp_path, suffix), text="note", label="urgent", id_column="key", classes=["no", "yes"])
+    assert pool.ids.tolist() == ["n0", "n1", "n2", "n3"]
+    assert texts(pool) == [(note,) for note in NOTES]
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path, suffix: str) -> None:
+    for role in ({"text": "nota"}, {"text": "note", "label": "urgently"}, {"text": "note", "id_column": "id"}):
+        with pytest.raises(BadData, match=r"(nota|urgently|id)\b.*note"):
+            from_table(notes_file(tmp_path, suffix), classes=2, **role)  # type: ignore[arg-type]
+
+
+def test_several_text_columns_are_one_record(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text('{"a": "x", "b": "y", "label": 1}\n{"a": "z", "b": ""}\n')
+    pool = from_table(file, text=["a", "b"], label="label", classes=2)
+    assert texts(pool) == [("x", "y"), ("z", "")]
+    assert pool.ids.tolist() == ["1", "2"]
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [1, -1]
+
+
+def test_several_label_columns_are_several_labels(tmp_path: Path) -> None:
+    file = tmp_path / "findings.csv"
+    file.write_text("text,edema,fracture\nx,1,0\ny,,\nz,0,0.8\n")
+    pool = from_table(file, text="text", label=["edema", "fracture"], classes=["edema", "fracture"])
+    assert pool.multi_label
+    assert pool.labelled().tolist() == [True, False, True]
+    file.write_text("text,edema,fracture\nx,1,\n")
+    with pytest.raises(BadData, match="record '1'"):
+        from_table(file, text="text", label=["edema", "fracture"], classes=["edema", "fracture"])
+
+
+@pytest.mark.parametrize("form", ["paths", "bytes", "struct"])
+def test_images_as_paths_or_inside(tmp_path: Path, form: str) -> None:
+    rows: list[dict[str, object]] = []
+    for number in range(3):
+        encoded = png(pixels(number))
+        write_png(tmp_path / f"images/{number}.png", pixels(number))
+        cell = {"paths": f"images/{number}.png", "bytes": encoded, "struct": {"bytes": encoded, "path": None}}[form]
+        rows.append({"id": f"r{number}", "image": cell, "label": number})
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    pool = from_table(tmp_path / "t.parquet", image="image", label="label", id_column="id", classes=3)
+    expected = np.stack([pixels(number).transpose(2, 0, 1) for number in range(3)])
+    assert np.array_equal(pool.records.read(np.arange(3)), expected)
+
+
+def test_a_missing_image_file_is_named(tmp_path: Path) -> None:
+    write_png(tmp_path / "a.png", pixels(0))
+    (tmp_path / "t.csv").write_text("id,image\nfirst,a.png\nsecond,gone.png\n")
+    pool = from_table(tmp_path / "t.csv", image="image", id_column="id", classes=2)
+    with pytest.raises(BadData, match=r"record 'second' is missing.*gone\.png"):
+        pool.records.read(np.arange(2))
+    (tmp_path / "t.csv").write_text("id,image\nfirst,a.png\nsecond,\n")
+    with pytest.raises(BadData, match="record 'second'"):
+        from_table(tmp_path / "t.csv", image="image", id_column="id", classes=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "text,label\none,0\ntwo\n", "Line 3"),
+        ("a.csv", "text,text\none,0\n", "twice"),
+        ("a.csv", 'text,label\n"one,0\n', "cannot be read"),
+        ("a.csv", "text,label\n", "empty"),
+        ("a.csv", "", "no column"),
+        ("a.jsonl", '{"text": "x", "label": 0}\n{"text": \n', "Line 2"),
+        ("a.jsonl", '{"text": "x", "label": 0}\n[1]\n', "Line 2"),
+        ("a.jsonl", '{"text": "x", "label": 0}\n{"label": 0}\n', "Line 2.*no text"),
+        ("a.jsonl", '{"text": 5, "label": 0}\n', "record '1'"),
+        ("a.jsonl", "", "no column"),
+        ("a.parquet", "PAR1 and nothing more", "Parquet"),
+        ("a.csv", "text,label\none,7\n", "'1' has '7'"),
+    ],
+)
+def test_broken_tables_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(BadData, match=message):
+        from_table(tmp_path / name, text="text", label="label", classes=2)
+
+
+def test_other_files_and_roles_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"one of \.csv"):
+        from_table(tmp_path / "a.xlsx", text="text", classes=2)
+    with pytest.raises(MissingData, match=r"a\.csv"):
+        from_table(tmp_path / "a.csv", text="text", classes=2)
+    (tmp_path / "a.csv").write_text("text\nx\n")
+    for roles in ({}, {"text": "text", "image": "text"}):
+        with pytest.raises(InvalidArgument, match="text columns or an image column"):
+            from_table(tmp_path / "a.csv", classes=2, **roles)  # type: ignore[arg-type]
+
+
+def test_a_very_long_note_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\n" + "word " * 100_000 + "\n")
+    assert len(texts(from_table(tmp_path / "a.csv", text="text", classes=2))[0][0]) == 500_000

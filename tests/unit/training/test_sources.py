@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from pictures import pixels, write_png
+from torch import nn
+
+from dpal.data import from_arrays, from_image_folder
+from dpal.data.records import ArrayRecords
+from dpal.errors import BadData, InvalidArgument
+from dpal.training.data import Scaling, TensorSource
+from dpal.training.losses import binary_cross_entropy, cross_entropy, loss_for
+from dpal.training.predict import logits
+from dpal.training.sources import StreamingSource, source_for
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 1, 4, 4), dtype=np.uint8)
+TARGETS = np.arange(40) % 3
+SOME = np.array([5, 0, 39, 5])
+
+
+def scaled(values: NDArray[np.uint8]) -> NDArray[np.float64]:
+    return (values / 255 - 0.5) / 0.25
+
+
+def test_what_fits_is_on_the_device_and_what_does_not_streams() -> None:
+    records = ArrayRecords(IMAGES)
+    kept = source_for(records, TARGETS, device="cpu", most_bytes=40 * 16)
+    streamed = source_for(records, TARGETS, device="cpu", most_bytes=40 * 16 - 1)
+    assert isinstance(kept, TensorSource)
+    assert isinstance(streamed, StreamingSource)
+    for source in (kept, streamed):
+        batch, targets = source.batch(SOME)
+        assert isinstance(batch, torch.Tensor)
+        assert np.allclose(batch.numpy(), scaled(IMAGES[SOME]), atol=1e-6)
+        assert targets.tolist() == [2, 0, 0, 2]
+    # Kept as bytes: four times as much fits.
+    assert isinstance(kept.inputs, torch.Tensor)
+    assert kept.inputs.dtype == torch.uint8
+
+
+@pytest.mark.parametrize("most_bytes", [0, 10**6])
+def test_a_stream_has_every_batch_in_order(most_bytes: int) -> None:
+    source = source_for(ArrayRecords(IMAGES), TARGETS, device="cpu", most_bytes=most_bytes)
+    parts = [np.arange(start, min(start + 7, 40)) for start in range(0, 40, 7)]
+    seen = [(batch, targets) for batch, targets in source.stream(iter(parts))]
+    assert len(seen) == len(parts)
+    for part, (batch, targets) in zip(parts, seen, strict=True):
+        assert isinstance(batch, torch.Tensor)
+        assert np.allclose(batch.numpy(), scaled(IMAGES[part]), atol=1e-6)
+        assert targets.tolist() == TARGETS[part].tolist()
+    assert list(source.stream(iter([]))) == []
+
+
+def test_numbers_that_are_no_bytes_are_left_alone() -> None:
+    values = np.linspace(-3, 3, 8).reshape(4, 2)
+    batch, _ = source_for(ArrayRecords(values), np.zeros(4), device="cpu").batch(np.arange(4))
+    assert isinstance(batch, torch.Tensor)
+    assert batch.dtype == torch.float32
+    assert np.allclose(batch.numpy(), values)
+
+
+def test_memory_maps_are_not_written_to(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", IMAGES)
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+    source = source_for(ArrayRecords(stored), TARGETS, device="cpu", most_bytes=0)
+    source.batch(SOME)[0].add_(1)  # type: ignore[union-attr]
+    assert np.array_equal(np.load(tmp_path / "x.npy"), IMAGES)
+
+
+def test_a_bad_record_in_a_stream_is_named(tmp_path: Path) -> None:
+    for number in range(12):
+        write_png(tmp_path / f"{number:02d}.png", pixels(number))
+    pool = from_image_folder(tmp_path, classes=2)
+    (tmp_path / "07.png").write_bytes(b"broken")
+    source = source_for(pool.records, np.zeros(12), device="cpu", most_bytes=0)
+    with pytest.raises(BadData, match=r"07\.png"):
+        list(source.stream(np.arange(12).reshape(4, 3)))
+
+
+def test_wrong_numbers_of_targets_and_scales_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="targets"):
+        source_for(ArrayRecords(IMAGES), TARGETS[:5], device="cpu")
+    with pytest.raises(InvalidArgument, match="deviation"):
+        Scaling(deviation=0.0)
+
+
+def test_logits_are_the_models(tmp_path: Path) -> None:
+    pool = from_arrays(IMAGES, classes=3, labels=TARGETS)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+    model.train()
+    for most_bytes in (0, 10**6):
+        source = source_for(pool.records, TARGETS, device="cpu", most_bytes=most_bytes)
+        found = logits(model, source, SOME, batch_size=3)
+        expected = model(torch.from_numpy(scaled(IMAGES[SOME])).float()).detach().numpy()
+        assert np.allclose(found, expected, atol=1e-5)
+    assert model.training
+    with pytest.raises(InvalidArgument, match="at least 1"):
+        logits(model, source, np.empty(0, dtype=np.int64))
+    with pytest.raises(InvalidArgument, match="records, classes"):
+        logits(nn.Conv2d(1, 3, 3), source, SOME)
+
+
+def test_losses_have_one_value_a_record() -> None:
+    outputs = torch.randn(5, 3)
+    single = cross_entropy(outputs, torch.tensor([0, 1, 2, 0, 1]))
+    assert torch.allclose(single, -outputs.log_softmax(1)[torch.arange(5), torch.tensor([0, 1, 2, 0, 1])])
+    targets = torch.tensor([[0.0, 1.0, 0.8]]).expand(5, 3)
+    by_hand = -(targets * outputs.sigmoid().log() + (1 - targets) * (1 - outputs.sigmoid()).log()).mean(1)
+    assert torch.allclose(binary_cross_entropy(outputs, targets), by_hand, atol=1e-6)
+    assert loss_for(multi_label=True) is binary_cross_entropy
+    assert loss_for(multi_label=False) is cross_entropy
