@@ -48,3 +48,15 @@ class MissingData(DpalError):
 
 class MissingPackage(DpalError):
     """An optional package is not installed; the message has the command that installs it."""
+
+
+class CampaignBusy(DpalError):
+    """Another process is writing to the campaign. Nothing was changed."""
+
+
+class DamagedCampaign(DpalError):
+    """A campaign's files are not as they were written. Nothing was changed; the message says what to restore."""
+
+
+class LabelsRefused(DpalError):
+    """Labels that cannot be taken; the message lists every problem. None of them was taken."""

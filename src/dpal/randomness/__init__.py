@@ -4,6 +4,7 @@ Decisions are made by comparing random integers with exact numbers, so their pro
 has no part in them and leaks nothing (Mironov 2012).
 """
 
+from dpal.randomness.sealed import SealedRandomness, new_key
 from dpal.randomness.source import Randomness, SecureRandomness, SeededRandomness
 
-__all__ = ["Randomness", "SecureRandomness", "SeededRandomness"]
+__all__ = ["Randomness", "SealedRandomness", "SecureRandomness", "SeededRandomness", "new_key"]

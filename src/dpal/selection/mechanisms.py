@@ -58,7 +58,9 @@ class SelectionMechanism(ABC):
     def grid_steps(self) -> int:
         return MOST_GRID_STEPS
 
-    def select(self, scores: Scores, *, randomness: Randomness, ids: Sequence[Any] | None = None) -> Chosen:
+    def select(
+        self, scores: Scores, *, randomness: Randomness, ids: Sequence[Any] | NDArray[Any] | None = None
+    ) -> Chosen:
         """The ids of the chosen records. Without ids, a record's id is its position in the scores."""
         grid = on_grid(scores, highest=self.highest, steps=self.grid_steps)
         names = None if ids is None else _names(ids)

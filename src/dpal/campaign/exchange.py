@@ -1,0 +1,149 @@
+"""Files to and from the people who label: a table to fill in, with the images beside it."""
+
+import csv
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.campaign.answers import read_answer, word_for_no_label
+from dpal.campaign.facts import NO_LABEL, Answer
+from dpal.data import Pool
+from dpal.data.extras import optional
+from dpal.data.images import ImageRecords
+from dpal.data.records import Records, Subset, TextRecords
+from dpal.errors import InvalidArgument, LabelsRefused, MissingData
+
+TABLE = "labels.csv"
+_SHOWN = 20
+
+
+def export_requests(pool: Pool, ids: Sequence[str], folder: Path) -> Path:
+    """A folder with labels.csv, one line a record with the label left empty, and the images as PNG files.
+
+    The order is the ids', so that it tells nothing about scores.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidArgument("the folder for the export", str(folder), "one that is new or empty")
+    few = pool.take(sorted(ids))
+    draft = folder.with_name(f".{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        columns = _columns(few, draft)
+        answers = pool.classes if pool.multi_label else ("label",)
+        with (draft / TABLE).open("w", newline="", encoding="utf-8-sig") as lines:
+            writer = csv.writer(lines)
+            writer.writerow(["id", *columns, *answers])
+            for row, name in enumerate(few.ids):
+                writer.writerow([name, *(column[row] for column in columns.values()), *("" for _ in answers)])
+        if folder.exists():
+            folder.rmdir()
+        draft.replace(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder / TABLE
+
+
+def _columns(few: Pool, folder: Path) -> dict[str, list[str]]:
+    """What lets a person see the record."""
+    if isinstance(few.records, TextRecords):
+        count = len(few.records.texts[0])
+        names = ["text"] if count == 1 else [f"text {number + 1}" for number in range(count)]
+        return {name: [texts[i] for texts in few.records.texts] for i, name in enumerate(names)}
+    first = few.records.read(np.arange(1))
+    if isinstance(first, dict) or first.ndim != 4 or first.dtype != np.uint8 or first.shape[1] not in (1, 3):
+        # Numbers that no picture shows: the id must do.
+        return {}
+    library = optional("PIL.Image", extra="data")
+    (folder / "images").mkdir()
+    files: list[str] = []
+    for row in range(len(few)):
+        file = f"images/{row + 1:06d}.png"
+        library.fromarray(_pixels(few.records, row)).save(folder / file)
+        files.append(file)
+    return {"file": files}
+
+
+def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
+    """One image as it is in the source: larger than what the model sees, where the source has it."""
+    base = records.whole if isinstance(records, Subset) else records
+    position = int(records.positions[row]) if isinstance(records, Subset) else row
+    if isinstance(base, ImageRecords):
+        return base.picture(position)
+    values = np.asarray(records.read(np.asarray([row])))[0].astype(np.uint8)
+    return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
+
+
+def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
+    """The answers in a table with the columns id and label (or one column a class). Empty labels are not answers yet.
+
+    Everything is checked; if anything is wrong, all of it is listed and nothing is taken.
+    """
+    if not file.is_file():
+        raise MissingData(f"There is no file {file}.")
+    wanted = ["id", *(pool.classes if pool.multi_label else ("label",))]
+    known = set(pool.ids.tolist())
+    problems: list[str] = []
+    found: dict[str, Answer] = {}
+    for line, cells in _rows(file, wanted):
+        name, given = cells[0].strip(), [cell.strip() for cell in cells[1:]]
+        if not any(given):
+            continue
+        if name not in asked:
+            why = "was not asked for" if name in known else "is not in the pool"
+            problems.append(f"line {line}: the id {name!r} {why}")
+            continue
+        try:
+            answer = _answer(given, name, pool)
+        except (InvalidArgument, ValueError) as error:
+            problems.append(f"line {line}: {error}")
+            continue
+        if name in found and found[name] != answer:
+            problems.append(f"line {line}: the id {name!r} stands twice with different answers")
+        found[name] = answer
+    if problems:
+        more = [f"and {len(problems) - _SHOWN:,} more"] if len(problems) > _SHOWN else []
+        listed = "\n".join(f"  {each}" for each in (*problems[:_SHOWN], *more))
+        raise LabelsRefused(f"{file} was not taken, none of it, because of {len(problems):,} problem(s):\n{listed}")
+    return found
+
+
+def _answer(given: list[str], name: str, pool: Pool) -> Answer:
+    if not pool.multi_label:
+        return read_answer(given[0], name, pool.classes, False)
+    words = {word_for_no_label(each, pool.classes) for each in given if each} - {None}
+    if words:
+        return words.pop() or NO_LABEL[0]
+    return read_answer([float(each) for each in given], name, pool.classes, True)
+
+
+def _rows(file: Path, wanted: list[str]) -> list[tuple[int, list[str]]]:
+    """The wanted cells of each line, whichever of the three usual separators the table has."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            header_line = lines.readline()
+            separator = max(",;\t", key=header_line.count)
+            lines.seek(0)
+            reader = csv.reader(lines, delimiter=separator, strict=True)
+            header = [cell.strip() for cell in next(reader, [])]
+            missing = [name for name in wanted if name not in header]
+            if missing:
+                raise LabelsRefused(
+                    f"{file} has no column {', '.join(missing)}; it has {', '.join(header) or 'none'}. None was taken."
+                )
+            places = [header.index(name) for name in wanted]
+            found: list[tuple[int, list[str]]] = []
+            for row in reader:
+                if not any(cell.strip() for cell in row):
+                    continue
+                if len(row) <= max(places):
+                    raise LabelsRefused(f"{file} was not taken: line {reader.line_num} has only {len(row)} cells.")
+                found.append((reader.line_num, [row[place] for place in places]))
+            return found
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise LabelsRefused(
+            f"{file} cannot be read as a table in UTF-8 ({error}). Save it as CSV (UTF-8). Nothing was taken."
+        ) from error

@@ -1,0 +1,177 @@
+"""What can happen in a campaign, as frozen values with JSON in and out. Facts are only ever added."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias, cast
+
+from dpal.errors import DamagedCampaign
+
+# What an expert answers: a class number, targets for several labels, or one of the two words below.
+Answer: TypeAlias = int | tuple[float, ...] | str
+SKIPPED = "skip"
+CANNOT_TELL = "cannot-tell"
+NO_LABEL = (SKIPPED, CANNOT_TELL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Base of all facts. What is private is in no repr."""
+
+    kind: ClassVar[str]
+
+    def body(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created(Fact):
+    """The campaign begins: the plan, whole, and which pool it is for."""
+
+    kind: ClassVar[str] = "created"
+    dpal_version: str
+    plan: Mapping[str, Any] = field(repr=False)
+    plan_hash: str
+    pool_fingerprint: str
+    pool_size: int
+    classes: tuple[str, ...]
+    multi_label: bool
+    acquisition: str
+    # Records that were labelled before, or () where the initial set is drawn at random.
+    initial: tuple[str, ...] = field(repr=False)
+    # The hash of the file with the first weights.
+    weights: str
+    # A seed makes noise predictable. Then nothing is private, and everything says so.
+    seed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedSelection(Fact):
+    """A selection is paid for. `group` is the group it chooses; group 0 is the initial set, drawn at random."""
+
+    kind: ClassVar[str] = "charged-selection"
+    group: int
+    selection: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedTraining(Fact):
+    """A training phase is paid for."""
+
+    kind: ClassVar[str] = "charged-training"
+    phase: int
+    steps: int
+    noise_multiplier: float
+    expected_batch_size: float
+    sampling_probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected(Fact):
+    """The ids that a selection chose, and those it retired. This is what was charged for."""
+
+    kind: ClassVar[str] = "selected"
+    charge: int
+    group: int
+    to_label: tuple[str, ...] = field(repr=False)
+    retired: tuple[str, ...] = field(repr=False)
+    threshold: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(Fact):
+    """Answers of experts, from one import or one call of an oracle; an id that was answered before is corrected."""
+
+    kind: ClassVar[str] = "answered"
+    source: str
+    answers: Mapping[str, Answer] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed(Fact):
+    """A group's round of labelling ends; what is not answered by now is left out, until an answer comes."""
+
+    kind: ClassVar[str] = "closed"
+    group: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained(Fact):
+    """A phase's model, in a file with this hash. This is what was charged for."""
+
+    kind: ClassVar[str] = "trained"
+    charge: int
+    phase: int
+    file: str
+    sha256: str
+    engine: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated(Fact):
+    """A model's scores on a public held-out set."""
+
+    kind: ClassVar[str] = "evaluated"
+    phase: int
+    records: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished(Fact):
+    """The plan is carried out."""
+
+    kind: ClassVar[str] = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(Fact):
+    """A step that was charged and had died is done again with the same sealed randomness."""
+
+    kind: ClassVar[str] = "resumed"
+    charge: int
+
+
+KINDS: dict[str, type[Fact]] = {
+    each.kind: each
+    for each in (
+        Created,
+        ChargedSelection,
+        ChargedTraining,
+        Selected,
+        Answered,
+        Closed,
+        Trained,
+        Evaluated,
+        Finished,
+        Resumed,
+    )
+}
+
+
+def to_text(fact: Fact) -> str:
+    """The body as JSON, always the same for the same fact."""
+    return json.dumps(fact.body(), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def from_text(kind: str, text: str) -> Fact:
+    """The fact, or an error where the text does not say one."""
+    try:
+        body = cast("dict[str, Any]", json.loads(text))
+        made = {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
+        if kind == Answered.kind:
+            made["answers"] = {name: _answer(value) for name, value in body["answers"].items()}
+        return KINDS[kind](**made)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedCampaign(f"A fact of the kind {kind!r} cannot be read ({type(error).__name__}).") from error
+
+
+def _answer(value: object) -> Answer:
+    if isinstance(value, list):
+        return tuple(float(each) for each in cast("list[float]", value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if value in NO_LABEL:
+        return str(value)
+    raise ValueError(value)

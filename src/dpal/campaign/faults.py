@@ -1,0 +1,50 @@
+"""Named points at which tests kill the process, to show that nothing is lost. Without $DPAL_KILL_AT they do nothing."""
+
+import os
+import signal
+
+POINTS = (
+    "create.folder",
+    "create.weights",
+    "create.database",
+    "create.configuration",
+    "create.moved",
+    "store.in-transaction",
+    "store.committed",
+    "select.before-charge",
+    "select.charged",
+    "select.scored",
+    "select.chosen",
+    "select.recorded",
+    "labels.asked",
+    "labels.answered",
+    "labels.recorded",
+    "import.checked",
+    "import.recorded",
+    "train.before-charge",
+    "train.charged",
+    "train.step",
+    "train.trained",
+    "train.checkpoint-drafted",
+    "train.checkpoint-written",
+    "train.recorded",
+    "evaluate.measured",
+    "evaluate.recorded",
+    "finish.before-record",
+    "finish.recorded",
+)
+VARIABLE = "DPAL_KILL_AT"
+_hits: dict[str, int] = {}
+
+
+def reached(point: str) -> None:
+    """Die here if asked to. The variable is a point's name, or name:N for the Nth time it is reached."""
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return
+    name, _, number = wanted.partition(":")
+    if name != point:
+        return
+    _hits[point] = _hits.get(point, 0) + 1
+    if _hits[point] == int(number or 1):
+        os.kill(os.getpid(), signal.SIGKILL)

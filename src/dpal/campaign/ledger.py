@@ -1,0 +1,98 @@
+"""What was charged, as mechanisms, and the ε that follows from the charges alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpal.campaign.facts import ChargedSelection, ChargedTraining
+from dpal.campaign.state import Charge, State
+from dpal.planning.certify import Spending, spending
+from dpal.planning.plan import Phase, Schedule
+from dpal.planning.selections import PlannedSelection
+from dpal.planning.setting import Setting
+
+INITIAL = {"mechanism": "random"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The charges in order, as the phases and selections they pay for. The initial set, drawn at random, is free."""
+
+    phases: tuple[Phase, ...]
+    selections: tuple[PlannedSelection, ...]
+
+    @staticmethod
+    def of(state: State) -> "Ledger":
+        """From the committed charges and nothing else."""
+        phases: list[Phase] = []
+        selections: list[PlannedSelection] = []
+        for _, charge in state.charges:
+            if isinstance(charge, ChargedTraining):
+                phases.append(phase_of(charge))
+            elif charge.group > 0:
+                selections.append(PlannedSelection.from_json(charge.selection))
+        return Ledger(phases=tuple(phases), selections=tuple(selections))
+
+    def spending(self, setting: Setting) -> Spending | None:
+        """What has been spent on whom. None: nothing that touches a record has been charged."""
+        phases = self.phases
+        if not phases:
+            return None
+        groups = len(phases[-1].sampling_probabilities)
+        if len(self.selections) > groups - 1:
+            # A selection after the last phase: its records wait to be trained on, and have been trained on 0 times.
+            rates = (*phases[-1].sampling_probabilities, *(0.0,) * (len(self.selections) + 1 - groups))
+            waiting = Phase(steps=0, noise_multiplier=1.0, expected_batch_size=1.0, sampling_probabilities=rates)
+            phases = (*phases, waiting)
+        schedule = Schedule(phases=phases, selections=self.selections)
+        return spending(setting, schedule, len(phases), setting.certifier)
+
+    def to_json(self, setting: Setting) -> dict[str, object]:
+        """For other people's accountants: what happened to a record of each group, in numbers."""
+        return {
+            "adjacency": "zero-out: one record replaced by a blank",
+            "target_epsilon": setting.target_epsilon,
+            "target_delta": setting.target_delta,
+            "accountant": setting.accountant,
+            "accounting": setting.accounting,
+            "phases": [training_body(phase) for phase in self.phases],
+            "selections": [selection.to_json() for selection in self.selections],
+        }
+
+
+def training_body(phase: Phase) -> dict[str, Any]:
+    """A phase's numbers."""
+    return {
+        "steps": phase.steps,
+        "noise_multiplier": phase.noise_multiplier,
+        "expected_batch_size": phase.expected_batch_size,
+        "sampling_probabilities": phase.sampling_probabilities,
+    }
+
+
+def phase_of(charge: ChargedTraining) -> Phase:
+    """The phase that a charge pays for."""
+    return Phase(
+        steps=charge.steps,
+        noise_multiplier=charge.noise_multiplier,
+        expected_batch_size=charge.expected_batch_size,
+        sampling_probabilities=charge.sampling_probabilities,
+    )
+
+
+def charge_for_training(schedule: Schedule, number: int) -> ChargedTraining:
+    """What a phase of the plan costs."""
+    return ChargedTraining(phase=number, **training_body(schedule.phases[number]))
+
+
+def charge_for_selection(schedule: Schedule, group: int) -> ChargedSelection:
+    """What a selection of the plan costs. Group 0 is the initial set."""
+    body: Mapping[str, Any] = INITIAL if group == 0 else schedule.selections[group - 1].to_json()
+    return ChargedSelection(group=group, selection=body)
+
+
+def planned_charge(charge: Charge, schedule: Schedule) -> Charge:
+    """What the plan says this charge should be."""
+    if isinstance(charge, ChargedTraining):
+        return charge_for_training(schedule, charge.phase)
+    return charge_for_selection(schedule, charge.group)

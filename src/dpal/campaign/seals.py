@@ -1,0 +1,19 @@
+"""The randomness of a step: a fresh key that is sealed with the charge, or a seed where nothing is private."""
+
+import hashlib
+
+from dpal.randomness import Randomness, SealedRandomness, SeededRandomness, new_key
+
+
+def fresh_seal(seed: int | None, charge: int) -> bytes:
+    """A key for a charge: from the system's entropy, or from the seed of a run that protects nobody."""
+    if seed is None:
+        return new_key()
+    return hashlib.sha256(f"dpal, nothing is private: {seed}, {charge}".encode()).digest()
+
+
+def randomness_of(key: bytes, seed: int | None) -> Randomness:
+    """The bits of a step. The same key gives the same bits, so a step that died is done again, not done anew."""
+    if seed is None:
+        return SealedRandomness(key)
+    return SeededRandomness(seed=int.from_bytes(key, "little"), nothing_is_private=True)

@@ -1,0 +1,177 @@
+"""The state of a campaign: a pure fold over its facts. And the next step: a pure function of the state."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from dpal.campaign.facts import (
+    NO_LABEL,
+    Answer,
+    Answered,
+    ChargedSelection,
+    ChargedTraining,
+    Closed,
+    Created,
+    Evaluated,
+    Fact,
+    Finished,
+    Resumed,
+    Selected,
+    Trained,
+)
+from dpal.campaign.store import Recorded
+from dpal.errors import DamagedCampaign
+from dpal.planning.plan import Schedule
+
+Charge: TypeAlias = ChargedSelection | ChargedTraining
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything that has happened, brought together."""
+
+    created: Created
+    last: int
+    last_at: str
+    last_hash: str
+    charges: tuple[tuple[int, Charge], ...] = ()
+    # Charged, and its release is not recorded yet.
+    open_charge: tuple[int, Charge] | None = None
+    selected: tuple[Selected, ...] = ()
+    answers: dict[str, Answer] = field(default_factory=dict[str, Answer], repr=False)
+    closed: frozenset[int] = frozenset()
+    trained: tuple[Trained, ...] = ()
+    evaluated: tuple[Evaluated, ...] = ()
+    finished: bool = False
+    resumed: int = 0
+    corrections: int = 0
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(each.to_label for each in self.selected)
+
+    def missing(self, group: int) -> list[str]:
+        """The ids of a group that nobody has answered."""
+        return [name for name in self.groups[group] if name not in self.answers]
+
+    def trainable(self, group: int) -> list[str]:
+        """The ids of a group with a label; skipped ones take no part."""
+        return [name for name in self.groups[group] if self.answers.get(name, NO_LABEL[0]) not in NO_LABEL]
+
+    def taken(self) -> set[str]:
+        """Ids that no selection may offer again."""
+        return {name for each in self.selected for name in (*each.to_label, *each.retired)}
+
+
+def fold(recorded: Iterable[Recorded]) -> State:
+    """The state after these facts. Facts that contradict each other are refused."""
+    state: State | None = None
+    for each in recorded:
+        if state is None:
+            if not isinstance(each.fact, Created):
+                raise DamagedCampaign("The campaign's first fact is not its creation.")
+            state = State(created=each.fact, last=each.number, last_at=each.at, last_hash=each.hash)
+        else:
+            state = replace(
+                _after(state, each.number, each.fact), last=each.number, last_at=each.at, last_hash=each.hash
+            )
+    if state is None:
+        raise DamagedCampaign("The campaign's database holds no facts.")
+    return state
+
+
+def _after(state: State, number: int, fact: Fact) -> State:
+    match fact:
+        case ChargedSelection() | ChargedTraining():
+            _require(state.open_charge is None and not state.finished, number, "a charge while another is open")
+            expected = len(state.selected) if isinstance(fact, ChargedSelection) else len(state.trained)
+            position = fact.group if isinstance(fact, ChargedSelection) else fact.phase
+            _require(position == expected, number, "a charge out of order")
+            return replace(state, charges=(*state.charges, (number, fact)), open_charge=(number, fact))
+        case Selected():
+            _require(_is_open(state, fact.charge, ChargedSelection), number, "a selection without a charge")
+            _require(fact.group == len(state.selected), number, "a selection out of order")
+            _require(not state.taken() & {*fact.to_label, *fact.retired}, number, "a record selected twice")
+            return replace(state, selected=(*state.selected, fact), open_charge=None)
+        case Trained():
+            _require(_is_open(state, fact.charge, ChargedTraining), number, "a model without a charge")
+            _require(fact.phase == len(state.trained), number, "a phase out of order")
+            return replace(state, trained=(*state.trained, fact), open_charge=None)
+        case Answered():
+            asked = {name for group in state.groups for name in group}
+            _require(set(fact.answers) <= asked, number, "an answer that nobody asked for")
+            corrections = sum(name in state.answers for name in fact.answers)
+            return replace(
+                state, answers=state.answers | dict(fact.answers), corrections=state.corrections + corrections
+            )
+        case Closed():
+            return replace(state, closed=state.closed | {fact.group})
+        case Evaluated():
+            return replace(state, evaluated=(*state.evaluated, fact))
+        case Finished():
+            _require(state.open_charge is None, number, "an end while a charge is open")
+            return replace(state, finished=True)
+        case Resumed():
+            return replace(state, resumed=state.resumed + 1)
+        case _:
+            raise DamagedCampaign(f"Fact {number} ({fact.kind}) cannot stand here.")
+
+
+def _is_open(state: State, charge: int, kind: type[Charge]) -> bool:
+    return state.open_charge is not None and state.open_charge[0] == charge and isinstance(state.open_charge[1], kind)
+
+
+def _require(condition: bool, number: int, what: str) -> None:
+    if not condition:
+        raise DamagedCampaign(f"Fact {number} is {what}. Facts are only ever added in order: somebody changed them.")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Choose the records of a group; group 0 is the initial set."""
+
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForLabels:
+    """Answers are missing for records of this group."""
+
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Train a phase."""
+
+    phase: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Everything is done but to say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The campaign is finished."""
+
+
+Step: TypeAlias = Select | WaitForLabels | Train | Finish | Nothing
+
+
+def next_step(state: State, schedule: Schedule) -> Step:
+    """What is to be done next. A step that was charged comes first."""
+    if state.open_charge is not None:
+        charge = state.open_charge[1]
+        return Select(charge.group) if isinstance(charge, ChargedSelection) else Train(charge.phase)
+    if state.finished:
+        return Nothing()
+    if len(state.trained) == len(schedule.phases):
+        return Finish()
+    phase = len(state.trained)
+    groups = len(schedule.phases[phase].sampling_probabilities)
+    for group in range(len(state.selected)):
+        if group not in state.closed and state.missing(group):
+            return WaitForLabels(group)
+    return Select(len(state.selected)) if len(state.selected) < groups else Train(phase)

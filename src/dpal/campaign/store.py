@@ -1,0 +1,194 @@
+"""The campaign's database: facts, each chained to the one before by a hash, and the sealed keys of unfinished steps."""
+
+import hashlib
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpal.campaign import faults
+from dpal.campaign.facts import Fact, from_text, to_text
+from dpal.errors import CampaignBusy, DamagedCampaign
+
+NAME = "campaign.db"
+SCHEMA_VERSION = 1
+# "dpal" in ASCII, so that tools and we know what the file is.
+_APPLICATION = 0x6470616C
+_BUSY_SECONDS = 10.0
+_SCHEMA = """
+CREATE TABLE facts (
+    number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL
+) STRICT;
+CREATE TABLE seals (charge INTEGER PRIMARY KEY REFERENCES facts(number), key BLOB NOT NULL) STRICT;
+CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
+CREATE TRIGGER facts_remain BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
+-- For people with an SQL shell.
+CREATE VIEW ledger AS SELECT number, at, kind, body FROM facts WHERE kind LIKE 'charged-%';
+CREATE VIEW selections AS
+    SELECT facts.number, at, json_extract(body, '$.group') AS "group", record.value AS id
+    FROM facts, json_each(body, '$.to_label') AS record WHERE kind = 'selected';
+CREATE VIEW labels AS
+    SELECT facts.number, at, json_extract(body, '$.source') AS source, answer.key AS id, answer.value AS answer
+    FROM facts, json_each(body, '$.answers') AS answer WHERE kind = 'answered';
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A fact, its number and when it was recorded."""
+
+    number: int
+    at: str
+    fact: Fact
+    hash: str
+
+
+def chained(previous: str, number: int, at: str, kind: str, body: str) -> str:
+    """The hash that ties a fact to all before it."""
+    return hashlib.sha256("\n".join((previous, str(number), at, kind, body)).encode()).hexdigest()
+
+
+class Store:
+    """A connection to the database. Readers may read while a writer writes."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.path = folder / NAME
+        if not self.path.is_file():
+            raise DamagedCampaign(f"{folder} is no campaign: it has no {NAME}. Make one with dpal init.")
+        mode = "ro" if read_only else "rw"
+        self._connection = sqlite3.connect(
+            f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+        )
+        try:
+            self._check()
+            if not read_only:
+                _prepare(self._connection)
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def create(folder: Path) -> None:
+        """A new, empty database."""
+        connection = sqlite3.connect(folder / NAME, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(
+                f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {SCHEMA_VERSION}; "
+                f"{_SCHEMA} COMMIT;"
+            )
+        finally:
+            connection.close()
+
+    def _check(self) -> None:
+        """Refuse what is damaged, foreign or from the future, before anything is written."""
+        with self._readable():
+            application = self._one("PRAGMA application_id")
+            version = int(self._one("PRAGMA user_version"))
+            if application != _APPLICATION:
+                raise DamagedCampaign(f"{self.path} is no database of dpal. Nothing was changed.")
+            if version > SCHEMA_VERSION:
+                raise DamagedCampaign(
+                    f"{self.path} was written by a newer dpal (its version {version}, this dpal knows "
+                    f"{SCHEMA_VERSION}). Update dpal: pip install --upgrade dpal. Nothing was changed."
+                )
+            found = str(self._one("PRAGMA quick_check(1)"))
+            if found != "ok":
+                raise DamagedCampaign(f"{self.path} is damaged ({found}). {_RESTORE}")
+
+    def _one(self, query: str) -> str | int:
+        return self._connection.execute(query).fetchone()[0]
+
+    @contextmanager
+    def _readable(self) -> Generator[None]:
+        """SQLite's words for damage, in ours."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise OSError(
+                f"{self.path}: {error}. Is the disk full or the folder read-only? Nothing was recorded."
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise DamagedCampaign(f"{self.path} is damaged ({error}). {_RESTORE}") from error
+
+    def recorded(self, *, up_to: int | None = None) -> list[Recorded]:
+        """All facts in their order, or those up to a number. A broken chain is refused."""
+        with self._readable():
+            rows = self._connection.execute(
+                "SELECT number, at, kind, body, hash FROM facts WHERE ?1 IS NULL OR number <= ?1 ORDER BY number",
+                (up_to,),
+            ).fetchall()
+        found: list[Recorded] = []
+        previous = ""
+        for position, (number, at, kind, body, hashed) in enumerate(rows, start=1):
+            previous = chained(previous, number, at, kind, body)
+            if previous != hashed or number != position:
+                raise DamagedCampaign(
+                    f"Fact {number} in {self.path} does not follow from the facts before it: somebody changed the "
+                    f"database. {_RESTORE}"
+                )
+            found.append(Recorded(number, at, from_text(kind, body), hashed))
+        return found
+
+    def append(self, fact: Fact, *, after: int, seal: bytes | None = None, unseal: int | None = None) -> int:
+        """Record a fact as the next after number `after`, with a sealed key or with the erasure of one; all or nothing.
+
+        If another fact has come meanwhile, nothing is recorded: the decision was made on an old state.
+        """
+        with self._readable():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                last = self._connection.execute(
+                    "SELECT number, hash FROM facts ORDER BY number DESC LIMIT 1"
+                ).fetchone() or (0, "")
+                if last[0] != after:
+                    raise CampaignBusy(
+                        f"Another process has recorded fact {last[0]} in {self.path} meanwhile. Nothing was changed; "
+                        "run the command again."
+                    )
+                number, at, body = after + 1, datetime.now(UTC).isoformat(timespec="milliseconds"), to_text(fact)
+                row = (number, at, fact.kind, body, chained(last[1], number, at, fact.kind, body))
+                self._connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", row)
+                if seal is not None:
+                    self._connection.execute("INSERT INTO seals VALUES (?, ?)", (number, seal))
+                if unseal is not None:
+                    self._connection.execute("DELETE FROM seals WHERE charge = ?", (unseal,))
+                faults.reached("store.in-transaction")
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        faults.reached("store.committed")
+        if unseal is not None:
+            # The log still holds the page with the key: empty it.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return number
+
+    def seal(self, charge: int) -> bytes:
+        """The key of a step that was charged and is not recorded."""
+        with self._readable():
+            row = self._connection.execute("SELECT key FROM seals WHERE charge = ?", (charge,)).fetchone()
+        if row is None:
+            raise DamagedCampaign(f"The sealed key of charge {charge} is not in {self.path}. {_RESTORE}")
+        return bytes(row[0])
+
+    def seals(self) -> Sequence[int]:
+        """Charges whose keys are still there."""
+        with self._readable():
+            return [int(row[0]) for row in self._connection.execute("SELECT charge FROM seals")]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+_RESTORE = "Nothing was changed. Restore the campaign's folder from a backup; a damaged record must not be guessed at."
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Every commit reaches the disk before it counts, and erased keys are overwritten."""
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA foreign_keys = ON")

@@ -1,0 +1,52 @@
+"""Weights in safetensors files: numbers and names, nothing that could run."""
+
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from dpal.errors import DamagedCampaign
+from dpal.training.averaging import WeightAverage
+
+_WEIGHTS, _AVERAGE = "weights/", "average/"
+
+
+def save_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
+    """The model's state and, where there is one, the average's."""
+    tensors: dict[str, Tensor] = {}
+    seen: dict[int, str] = {}
+    for name, each in model.state_dict().items():
+        # Shared weights have several names; a file holds them once.
+        if each.data_ptr() in seen and each.numel():
+            continue
+        seen[each.data_ptr()] = name
+        tensors[_WEIGHTS + name] = each.detach().cpu().contiguous()
+    if average is not None:
+        tensors |= {_AVERAGE + name: each.detach().cpu().contiguous() for name, each in average.state_dict().items()}
+    save_file(tensors, path)
+
+
+def load_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
+    """Into a model of the same shape. A file that does not fit or is broken is refused."""
+    try:
+        tensors = load_file(path)
+        weights = {name.removeprefix(_WEIGHTS): each for name, each in tensors.items() if name.startswith(_WEIGHTS)}
+        missing, unexpected = model.load_state_dict(weights, strict=False)
+        own = model.state_dict()
+        shared = {own[name].data_ptr() for name in weights if name in own}
+        lost = [name for name in missing if own[name].data_ptr() not in shared]
+        if lost or unexpected:
+            raise DamagedCampaign(
+                f"{path} is of another model: {len(lost)} parameters are missing and {len(unexpected)} are unknown, "
+                f"such as {(*lost, *unexpected)[0]}. Use the model that the campaign was made with."
+            )
+        if average is not None:
+            kept = {name.removeprefix(_AVERAGE): each for name, each in tensors.items() if name.startswith(_AVERAGE)}
+            if kept:
+                average.load_state_dict(kept)
+    except (SafetensorError, OSError, RuntimeError, KeyError) as error:
+        raise DamagedCampaign(
+            f"{path} cannot be loaded ({type(error).__name__}): it is damaged or of another model. Restore it from a "
+            "backup. Nothing was changed."
+        ) from error
