@@ -146,7 +146,7 @@ class FusedEngine(ClippingEngine):
         stored = not isinstance(first.module, nn.Embedding) and matrices.prefers_stored(
             shape, costs, itemsize=gradient.element_size(), split=split
         )
-        if stored and len(uses) == 1 and gradient.is_cuda and kernels.AVAILABLE and _has_one_group(first.module):
+        if stored and len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module):
             geometry = _geometry(first.module, padded=first.padded)
             # In the graph, so that whoever computes these writes them in the order the kernel reads.
             images = captured.inputs[uses[0]].contiguous(memory_format=torch.channels_last)
@@ -202,6 +202,10 @@ class FusedEngine(ClippingEngine):
                 total = torch.zeros_like(parameter)
             gradients[name] = matrices.as_parameter(total, parameter)
         return gradients
+
+
+def _has_kernel(gradient: Tensor) -> bool:
+    return kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
 
 
 def _has_one_group(module: nn.Module) -> bool:

@@ -153,11 +153,12 @@ def prefers_stored(shape: Shape, costs: Costs, *, itemsize: int, split: bool) ->
 
 
 def squared_norms(stored: Tensor) -> Tensor:
-    """Each record's squared norm: in float32 over short rows, whose rounding is below 2^-16, then in float64."""
+    """Each record's squared norm: at least in float32 over short rows (rounding below 2^-16), then in float64."""
     flat = stored.flatten(1)
     if flat.shape[1] % _ROW:
         flat = nn.functional.pad(flat, (0, -flat.shape[1] % _ROW))
-    rows = torch.linalg.vector_norm(flat.reshape(len(flat), -1, _ROW), dim=2, dtype=torch.float32)
+    exact = torch.promote_types(flat.dtype, torch.float32)
+    rows = torch.linalg.vector_norm(flat.reshape(len(flat), -1, _ROW), dim=2, dtype=exact)
     return rows.double().square().sum(dim=1)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
+from dpal.training.agreement import modes_kept
 from dpal.training.capture import NotCoveredError
 from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
 from dpal.training.precision import tf32_allowed
@@ -27,7 +28,10 @@ class OpacusEngine(ClippingEngine):
             from opacus.validators import ModuleValidator
         except ImportError as error:
             raise NotCoveredError("Opacus is not installed") from error
-        problems = ModuleValidator.validate(self.model, strict=False)
+        with modes_kept(self.model):
+            # Opacus turns down what is not in training mode, as models are that have just been used.
+            self.model.train()
+            problems = ModuleValidator.validate(self.model, strict=False)
         if problems:
             raise NotCoveredError("; ".join(str(problem) for problem in problems))
         try:

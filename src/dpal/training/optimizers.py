@@ -47,7 +47,8 @@ def _unit_norms(tensor: torch.Tensor) -> torch.Tensor:
     """One norm for each output unit, shaped to broadcast; a vector or scalar is one unit."""
     if tensor.ndim <= 1:
         return tensor.norm()
-    return tensor.norm(dim=tuple(range(1, tensor.ndim)), keepdim=True)
+    # Not tensor.norm, which takes two dimensions at most: filters have three.
+    return torch.linalg.vector_norm(tensor, dim=tuple(range(1, tensor.ndim)), keepdim=True)
 
 
 def make_optimizer(

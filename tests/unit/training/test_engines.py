@@ -255,6 +255,14 @@ def test_the_automatic_choice(caplog: pytest.LogCaptureFixture) -> None:
     assert "no rule for the layer 0 (Conv1d)" in caplog.text
 
 
+def test_the_choice_does_not_depend_on_the_mode() -> None:
+    # Models come from scoring, in evaluation mode.
+    model = nn.Sequential(nn.Conv1d(2, 3, 3), nn.Flatten(), nn.Linear(12, 3)).eval()
+    sample = (torch.randn(4, 2, 6), torch.randint(0, 3, (4,)))
+    assert engine_for(model, cross_entropy, max_grad_norm=1.0, sample=sample).name == "opacus"
+    assert not any(module.training for module in model.modules())
+
+
 def test_the_engine_by_name() -> None:
     sample = (torch.randn(4, 4), torch.randint(0, 3, (4,)))
     for name, kind in ENGINES.items():

@@ -115,6 +115,15 @@ def test_adaptive_clipping_by_hand() -> None:
     torch.testing.assert_close(free.detach(), torch.tensor([[-3.0, -4.0], [-1e-5, 0.0]]))
 
 
+def test_adaptive_clipping_of_filters() -> None:
+    # Two filters with weights of norm 6, so 0.6 is allowed; a gradient of norm 12 and one of 0.6.
+    filters = nn.Parameter(torch.ones(2, 4, 3, 3))
+    optimizer = SgdWithAdaptiveClipping([filters], clipping=0.1, lr=1.0)
+    filters.grad = torch.tensor([2.0, 0.1]).reshape(2, 1, 1, 1).expand_as(filters).clone()
+    optimizer.step()
+    torch.testing.assert_close(filters.detach(), torch.full_like(filters, 0.9))
+
+
 def test_an_unknown_optimizer_is_named() -> None:
     with pytest.raises(InvalidArgument, match="optimizer is 'lion'"):
         make_optimizer("lion", nn.Linear(1, 1), learning_rate=1.0)
