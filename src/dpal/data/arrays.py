@@ -1,4 +1,4 @@
-"""Pools from numpy arrays and from .npy and .npz files, which stay on disk as memory maps where they can."""
+"""Pools from numpy arrays and from .npy files, which stay on disk as memory maps."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,9 +71,12 @@ def _array(file: Path) -> NDArray[np.generic]:
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
     try:
-        return np.load(file, mmap_mode="r", allow_pickle=False)
+        found = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise BadData(
             f"{file} is no array that can be read without running code from it ({type(error).__name__}). Save it with "
             "numpy.save and a dtype of numbers or texts."
         ) from error
+    if found.ndim == 0:
+        raise BadData(f"{file} holds one number, not one row a record.")
+    return found

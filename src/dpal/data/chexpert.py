@@ -4,14 +4,14 @@ The paper's mapping of uncertain labels: label smoothing of 0.2, towards present
 effusion, towards absent for the rest. So uncertain means 0.8 or 0.2; an empty cell is absent.
 """
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
 from dpal.data.images import image_records
 from dpal.data.memory_map import as_memory_map
-from dpal.data.pool import Pool
+from dpal.data.pool import Pool, as_ids
+from dpal.data.tables import read_columns
 from dpal.errors import BadData, MissingData
 
 CLASSES = (
@@ -58,22 +58,21 @@ def read_chexpert(folder: Path, part: str, size: int) -> Pool:
         )
     ids: list[str] = []
     targets: list[list[float]] = []
-    with table.open(newline="", encoding="utf-8-sig") as lines:
-        reader = csv.DictReader(lines)
-        missing = [name for name in ("Path", *CLASSES) if name not in (reader.fieldnames or ())]
-        if missing:
-            raise BadData(f"{table} has no column {', '.join(missing)}.")
-        for row in reader:
-            # "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg": the release's name is left out.
-            name = str(row["Path"]).split("/", 1)[-1]
-            try:
-                targets.append([_target(row[finding] or "", finding) for finding in CLASSES])
-            except ValueError as error:
-                raise BadData(f"A label of record {name!r} in {table} is {error}; allowed: 1, 0, -1, empty.") from error
-            ids.append(name)
+    columns = read_columns(table, ("Path", *CLASSES))
+    missing = [name for name in ("Path", *CLASSES) if name not in columns]
+    if missing:
+        raise BadData(f"{table} has no column {', '.join(missing)}.")
+    for row, path in enumerate(columns["Path"]):
+        # "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg": the release's name is left out.
+        name = str(path).split("/", 1)[-1]
+        try:
+            targets.append([_target(str(columns[finding][row]), finding) for finding in CLASSES])
+        except ValueError as error:
+            raise BadData(f"A label of record {name!r} in {table} is {error}; allowed: 1, 0, -1, empty.") from error
+        ids.append(name)
     if not ids:
         raise BadData(f"{table} is empty: there is no record in it.")
-    names = np.asarray(ids, dtype=np.str_)
+    names = as_ids(ids)
     pool = Pool(
         name=f"chexpert ({part})",
         ids=names,

@@ -64,35 +64,59 @@ def _read_binary(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return rows[:, 1:], rows[:, 0]
 
 
-class _ArraysOnly(pickle.Unpickler):
-    """Rebuilds numpy arrays and plain containers. Anything else in a pickle could run code, so it is refused."""
+class _PickledType:
+    """Stands for numpy.dtype: its name is all that is looked at."""
 
-    _ALLOWED = {  # noqa: RUF012 (a constant)
-        ("numpy.core.multiarray", "_reconstruct"): ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"): ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy", "ndarray"): ("numpy", "ndarray"),
-        ("numpy", "dtype"): ("numpy", "dtype"),
-        ("_codecs", "encode"): ("_codecs", "encode"),
-    }
+    def __init__(self, name: object = None, *_: object) -> None:
+        self.name = name
+
+    def __setstate__(self, state: object) -> None:
+        """The order of bytes, which single bytes have not."""
+
+
+class _PickledArray:
+    """Stands for numpy.ndarray: keeps the shape and the bytes, from which an array is made here."""
+
+    def __init__(self, *_: object) -> None:
+        self.values = np.empty(0, dtype=np.uint8)
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, kind, columns_first, content = state
+        if not isinstance(kind, _PickledType) or kind.name not in (b"u1", "u1") or columns_first:
+            raise pickle.UnpicklingError("an array of something else than bytes")
+        self.values = np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Rebuilds arrays of bytes and plain containers. Anything else in a pickle could run code, so it is refused.
+
+    numpy's own types are not handed out either: a pickle can ask numpy.ndarray for objects at any address in memory.
+    """
 
     def find_class(self, module_name: str, global_name: str) -> Any:
-        if (module_name, global_name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no array")
-        return super().find_class(*self._ALLOWED[module_name, global_name])
+        match module_name, global_name:
+            case ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct") | ("numpy", "ndarray"):
+                return _PickledArray
+            case "numpy", "dtype":
+                return _PickledType
+            case "_codecs", "encode":
+                return super().find_class(module_name, global_name)
+            case _:
+                raise pickle.UnpicklingError(f"{module_name}.{global_name} is no array")
 
 
 def _read_pickled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     try:
         with file.open("rb") as content:
             batch = _ArraysOnly(content, encoding="bytes").load()
-        images = np.asarray(batch[b"data"])
+        images = batch[b"data"].values
         labels = np.asarray(batch[b"labels"])
-    except BadData:
-        raise
     # A broken pickle raises nearly anything.
     except Exception as error:
         raise BadData(f"{file} is no pickled CIFAR-10 batch: {error}. Nothing in it was run.") from error
-    fits = images.dtype == np.uint8 and images.ndim == 2 and images.shape[1] == _PIXELS
+    fits = (
+        isinstance(images, np.ndarray) and images.ndim == 2 and images.shape[1] == _PIXELS and labels.dtype.kind == "i"
+    )
     if not fits or labels.shape != images.shape[:1] or not ((labels >= 0) & (labels < len(CLASSES))).all():
-        raise BadData(f"{file} is no CIFAR-10 batch: data of {images.dtype} {images.shape}, labels of {labels.shape}.")
+        raise BadData(f"{file} is no CIFAR-10 batch: its data or its labels have another form.")
     return images, labels.astype(np.uint8)

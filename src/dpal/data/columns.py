@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpal.data.images import image_records
 from dpal.data.labels import class_names, class_numbers, label_vectors
 from dpal.data.pool import Pool, as_ids
-from dpal.data.records import Records, TextRecords
+from dpal.data.records import Records, TextRecords, is_text
 from dpal.errors import BadData, InvalidArgument
 
 Columns = Mapping[str, Sequence[object]]
@@ -32,7 +32,9 @@ class Roles:
             raise InvalidArgument("the columns", "no text and no image, or both", "text columns or an image column")
 
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.identity, *self.text, self.image, *self.label) if name is not None)
+        """Each column once: the path of an image is often its id too."""
+        every = (self.identity, *self.text, self.image, *self.label)
+        return tuple(dict.fromkeys(name for name in every if name is not None))
 
 
 def as_names(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ def _records(
         return image_records(encoded, ids, size=size, channels=channels)
     texts = list(zip(*(columns[column] for column in roles.text), strict=True))
     for row, parts in enumerate(texts):
-        if not all(isinstance(part, str) for part in parts):
+        if not all(is_text(part) for part in parts):
             raise BadData(f"The text of record {str(ids[row])!r} is missing or no text.")
     return TextRecords([tuple(str(part) for part in parts) for parts in texts])
 

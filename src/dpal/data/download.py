@@ -1,7 +1,9 @@
 """Official files of a dataset: fetched with a checksum when asked, or looked for, with exact instructions."""
 
 import hashlib
+import http.client
 import os
+import ssl
 import tarfile
 import tempfile
 import urllib.error
@@ -30,6 +32,11 @@ class OfficialFile:
     # What must lie in the folder once an archive is unpacked.
     unpacks_to: tuple[str, ...] = ()
 
+    @property
+    def unpacked(self) -> str:
+        """What is to be done with an archive."""
+        return f", unpacked to {', '.join(self.unpacks_to)} in that folder" if self.unpacks_to else ""
+
     def present(self, folder: Path) -> bool:
         return all((folder / name).is_file() for name in self.unpacks_to or (self.name,))
 
@@ -45,11 +52,7 @@ def ensure(files: tuple[OfficialFile, ...], folder: Path, *, title: str, downloa
     """See to it that the files are there, or say which are to be put where."""
     missing = [file for file in files if not file.present(folder)]
     if missing and not download:
-        wanted = "\n".join(
-            f"  {file.address}\n    as {folder / file.name}"
-            + (f", unpacked to {', '.join(file.unpacks_to)} in that folder" if file.unpacks_to else "")
-            for file in missing
-        )
+        wanted = "\n".join(f"  {file.address}\n    as {folder / file.name}{file.unpacked}" for file in missing)
         raise MissingData(
             f"{title} is not in {folder}. Ask for a download (download=True), or put these files there:\n{wanted}"
         )
@@ -78,10 +81,11 @@ def fetch(file: OfficialFile, folder: Path) -> None:
                     digest.update(part)
                     target.write(part)
                     progress.advance(task, len(part))
-        except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        # The last two: connections that end in the middle.
+        except (urllib.error.URLError, TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException) as error:
             raise MissingData(
                 f"{file.address} cannot be reached ({error}). Without a network, fetch it elsewhere and put it at "
-                f"{folder / file.name}. Nothing was written."
+                f"{folder / file.name}{file.unpacked}. Nothing was written."
             ) from error
         if digest.hexdigest() != wanted:
             raise BadData(

@@ -43,7 +43,7 @@ def fashion_mnist_files(part: str, size: int) -> tuple[OfficialFile, ...]:
 def read_fashion_mnist(folder: Path, part: str, size: int) -> Pool:
     images_file, labels_file = (folder / file.name for file in fashion_mnist_files(part, size))
     images, labels = read_idx(images_file), read_idx(labels_file)
-    if images.ndim != 3 or labels.shape != images.shape[:1]:
+    if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
         raise BadData(f"{images_file} and {labels_file} do not belong together: {images.shape} and {labels.shape}.")
     return from_arrays(
         images[:, None],

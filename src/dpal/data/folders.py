@@ -1,13 +1,12 @@
 """Pools from a folder of images."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from dpal.data.images import image_records
 from dpal.data.labels import class_names, class_numbers
-from dpal.data.pool import Pool
+from dpal.data.pool import Pool, as_ids
 from dpal.errors import BadData, InvalidArgument, MissingData
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -30,11 +29,10 @@ def from_image_folder(
     root = Path(folder)
     if not root.is_dir():
         raise MissingData(f"There is no folder {root}.")
-    inside = sorted(path.relative_to(root) for path in root.rglob("*") if path.suffix.lower() in SUFFIXES)
-    paths = [path for path in inside if not any(part.startswith(".") for part in path.parts)]
+    paths = sorted(path.relative_to(root) for path in _image_files(root))
     if not paths:
         raise BadData(f"The folder {root} has no images. Suffixes that are read: {', '.join(sorted(SUFFIXES))}.")
-    names = np.asarray([path.as_posix() for path in paths], dtype=np.str_)
+    names = as_ids(path.as_posix() for path in paths)
     if labels_from_folders and classes is None:
         classes = sorted({path.parts[0] for path in paths if len(path.parts) > 1})
         if not classes:
@@ -52,3 +50,18 @@ def from_image_folder(
         labels=labels,
         class_counts_are_public=class_counts_are_public,
     )
+
+
+def _image_files(root: Path) -> Iterator[Path]:
+    """Links to folders are followed and folders that cannot be read are an error: no record goes missing silently."""
+    seen: set[Path] = set()
+    for place, folders, files in os.walk(root, followlinks=True, onerror=_refuse):
+        if Path(place).resolve() in seen:
+            raise BadData(f"The folder {place} is a link to one that is read already: its images would be there twice.")
+        seen.add(Path(place).resolve())
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, each) for each in files if Path(each).suffix.lower() in SUFFIXES and each[0] != ".")
+
+
+def _refuse(error: OSError) -> None:
+    raise BadData(f"The folder {error.filename} cannot be read ({error.strerror}).") from error

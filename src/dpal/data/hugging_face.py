@@ -38,8 +38,13 @@ def from_hugging_face(
     dataset = dataset.select_columns(list(dict.fromkeys(roles.names())))
     if image is not None:
         dataset = dataset.cast_column(image, optional("datasets", extra="hub").Image(decode=False))
+    columns = {column: list(dataset[column]) for column in roles.names()}
+    for column in roles.label:
+        # The library's own mark for a class that is not known, as in the test parts of GLUE.
+        if isinstance(dataset.features[column], optional("datasets", extra="hub").ClassLabel):
+            columns[column] = [None if value == -1 else value for value in columns[column]]
     return pool_from_columns(
-        {column: list(dataset[column]) for column in roles.names()},
+        columns,
         roles,
         name=f"{name} ({split})",
         folder=Path(),
@@ -57,10 +62,15 @@ def _opened(name: str, split: str, configuration: str | None, revision: str | No
     try:
         if (saved / "dataset_dict.json").is_file() or (saved / "state.json").is_file():
             found = library.load_from_disk(name)
-            return found[split] if hasattr(found, "keys") else found
+            if hasattr(found, "keys"):
+                return found[split]
+            if found.split is not None and str(found.split) != split:
+                raise KeyError(split)
+            return found
         return library.load_dataset(name, configuration, split=split, revision=revision)
-    except (ConnectionError, FileNotFoundError, KeyError, ValueError, OSError) as error:
+    # RuntimeError: a dataset that is a script, which the library no longer runs.
+    except (library.exceptions.DatasetsError, KeyError, ValueError, OSError, RuntimeError) as error:
         raise MissingData(
             f"The Hugging Face dataset {name!r} with the split {split!r} cannot be opened ({type(error).__name__}). "
-            "Check the name and the split; without a network, give the folder where it lies."
+            "Check the name, the split and its files; without a network, give the folder where it lies."
         ) from error

@@ -1,6 +1,7 @@
 """The IDX format of MNIST and Fashion-MNIST, plain or gzipped."""
 
 import gzip
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -11,17 +12,20 @@ from numpy.typing import NDArray
 from dpal.errors import BadData
 
 _UNSIGNED_BYTES = 8
+# Twenty times what the largest file of this format has: some kilobytes of gzip can unpack to all of the memory.
+_MOST_BYTES = 1 << 30
 
 
 def read_idx(file: Path) -> NDArray[np.uint8]:
     """The array of unsigned bytes in an IDX file; a file that is cut short or has another type is refused."""
     try:
-        content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        zeros, kind, dimensions = struct.unpack_from(">HBB", content)
-        shape = struct.unpack_from(f">{dimensions}I", content, offset=4)
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            zeros, kind, dimensions = struct.unpack(">HBB", stream.read(4))
+            shape = struct.unpack(f">{dimensions}I", stream.read(4 * dimensions))
+            # One byte more than there should be, to see whether there is one.
+            content = stream.read(min(math.prod(shape), _MOST_BYTES) + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile, struct.error) as error:
         raise BadData(f"{file} is cut short or no IDX file ({type(error).__name__}).") from error
-    start = 4 + 4 * dimensions
-    if zeros != 0 or kind != _UNSIGNED_BYTES or len(content) - start != int(np.prod(shape)):
-        raise BadData(f"{file} is no IDX file of unsigned bytes, or has not all of its {shape} values.")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+    if zeros != 0 or kind != _UNSIGNED_BYTES or len(content) != math.prod(shape):
+        raise BadData(f"{file} is no IDX file of unsigned bytes, or has more or less than its {shape} values.")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)

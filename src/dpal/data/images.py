@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from dpal.errors import BadData, InvalidArgument
 # Modes that become 8-bit grey or colour without a choice of ours. 16-bit and float images need one: refused.
 _PLAIN_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 _GREY_MODES = {"1", "L", "LA"}
+# Only these decoders run: Pillow knows dozens more, and one of them hands its input to Ghostscript.
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # Below this many images threads cost more than they give.
 _FEW = 4
 
@@ -27,6 +30,7 @@ class ImageRecords(Records):
     """Images as files or as encoded bytes; read as uint8 of (records, channels, height, width).
 
     With a size, the middle square is cut out and resized. Without one, every image must have the first one's size.
+    Colour becomes grey only where grey was asked for.
     """
 
     encoded: Sequence[Path | bytes] = field(repr=False)
@@ -35,6 +39,7 @@ class ImageRecords(Records):
     height: int
     width: int
     crop: bool
+    grey_was_asked_for: bool = True
 
     def __len__(self) -> int:
         return len(self.encoded)
@@ -45,9 +50,12 @@ class ImageRecords(Records):
 
     def stamp(self) -> str:
         digest = hashlib.sha256()
-        for each in self.encoded:
+        for name, each in zip(self.ids, self.encoded, strict=True):
             if isinstance(each, Path):
-                facts = each.stat()
+                try:
+                    facts = each.stat()
+                except OSError as error:
+                    raise _missing(each, str(name)) from error
                 digest.update(f"{facts.st_size},{facts.st_mtime_ns};".encode())
             else:
                 digest.update(each)
@@ -67,9 +75,19 @@ class ImageRecords(Records):
                 list(workers.map(fill, range(len(positions))))
         return found
 
+    def picture(self, position: int) -> NDArray[np.uint8]:
+        """The image as it is, uncropped, (height, width) or (height, width, 3): for people to look at."""
+        image = opened(self.encoded[position], str(self.ids[position]))
+        return np.asarray(image.convert("L" if self.channels == 1 else "RGB"))
+
     def _decoded(self, position: int) -> NDArray[np.uint8]:
         name = str(self.ids[position])
         image = opened(self.encoded[position], name)
+        if self.channels == 1 and not self.grey_was_asked_for and image.mode not in _GREY_MODES:
+            raise BadData(
+                f"The image of record {name!r} is in colour, the first one is grey. Say channels=3, or channels=1 to "
+                "make all of them grey."
+            )
         if self.crop:
             image = _middle(image, self.height)
         elif (image.height, image.width) != (self.height, self.width):
@@ -92,12 +110,11 @@ def image_records(
     if len(encoded) == 0:
         raise BadData("The pool is empty: there is no image in it.")
     first = opened(encoded[0], str(ids[0]))
-    if channels is None:
-        channels = 1 if first.mode in _GREY_MODES else 3
     return ImageRecords(
         encoded=encoded,
         ids=ids,
-        channels=channels,
+        channels=channels or (1 if first.mode in _GREY_MODES else 3),
+        grey_was_asked_for=channels == 1,
         height=size or first.height,
         width=size or first.width,
         crop=size is not None,
@@ -105,26 +122,53 @@ def image_records(
 
 
 def opened(encoded: Path | bytes, name: str) -> Any:
-    """The decoded image, or an error with the record's id."""
+    """The decoded image, turned upright as its EXIF says, or an error with the record's id."""
     library = optional("PIL.Image", extra="data")
-    if isinstance(encoded, Path) and not encoded.is_file():
-        raise BadData(f"The image of record {name!r} is missing: there is no file {encoded}.")
+    # Not Path.is_file, which raises where a cell holds something too long for a path.
+    if isinstance(encoded, Path) and not os.path.isfile(encoded):  # noqa: PTH113
+        raise _missing(encoded, name)
     try:
         # Read whole: a decoder that fails would leave a file open.
-        image = library.open(io.BytesIO(encoded.read_bytes() if isinstance(encoded, Path) else encoded))
+        content = io.BytesIO(encoded.read_bytes() if isinstance(encoded, Path) else encoded)
+        image = library.open(content, formats=_FORMATS)
+        # Phones put a preview behind the photograph (MPO). In other files, every frame may be the one that is meant.
+        frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+        many_bits = _has_many_bits(image)
         image.load()
+        # The person who labels sees it upright, so the model does.
+        optional("PIL.ImageOps", extra="data").exif_transpose(image, in_place=True)
+        transparent = image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255
     # Pillow raises whatever its decoders do: OSError, SyntaxError, ValueError, struct.error and more.
     except Exception as error:
         where = f" ({encoded})" if isinstance(encoded, Path) else ""
         raise BadData(
             f"The image of record {name!r}{where} cannot be decoded ({type(error).__name__}). Mend or remove it."
         ) from error
-    if image.mode not in _PLAIN_MODES:
+    if many_bits or image.mode not in _PLAIN_MODES:
         raise BadData(
-            f"The image of record {name!r} has the pixel format {image.mode}. Only 8-bit grey or colour is read, since "
-            "any scaling of more bits would be a guess; convert it first."
+            f"The image of record {name!r} has the pixel format {image.mode}{' of 16 bits' if many_bits else ''}. Only "
+            "8-bit grey or colour is read, since any scaling of more bits would be a guess; convert it first."
+        )
+    if frames > 1:
+        raise BadData(f"The image of record {name!r} has {frames:,} frames or pages. Keep the one that is meant.")
+    if transparent:
+        raise BadData(
+            f"The image of record {name!r} has transparent pixels, and what is behind them would be a guess. Put it on "
+            "a background first."
         )
     return image
+
+
+def _missing(file: Path, name: str) -> BadData:
+    return BadData(f"The image of record {name!r} is missing: there is no file {str(file)[:300]}.")
+
+
+def _has_many_bits(image: Any) -> bool:
+    """Pillow cuts 16 bits a colour down to 8 without a word; only how it is about to read the file tells."""
+    return any(
+        ";16" in str(form) or (decoder.startswith("ppm") and isinstance(form, tuple) and form[1] > 255)
+        for decoder, _, _, form in image.tile
+    )
 
 
 def _middle(image: Any, side: int) -> Any:

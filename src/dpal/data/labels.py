@@ -3,6 +3,7 @@
 Collecting them from the labels would publish that a rare class occurs.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,9 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
         raise InvalidArgument(
             "classes", None, "said: their names, or how many there are. Collecting them from private labels would leak"
         )
-    if isinstance(classes, int):
+    if isinstance(classes, str | bool):
+        raise InvalidArgument("classes", classes, "a list of names, or how many there are")
+    if isinstance(classes, int | np.integer):
         if classes < 1:
             raise InvalidArgument("classes", classes, "at least 1")
         return tuple(str(number) for number in range(classes))
@@ -35,7 +38,7 @@ def class_numbers(values: Sequence[object], ids: NDArray[np.str_], classes: tupl
     by_name = {name: number for number, name in enumerate(classes)}
     plain = tuple(str(number) for number in range(len(classes)))
     # Classes called 1, 2, 3 and the label 2: the second or the third? Refused below.
-    numeric_names = classes != plain and any(name.lstrip("-").isdigit() for name in classes)
+    numeric_names = classes != plain and any(re.fullmatch(r"[-+]?\d*\.?\d+\.?", name.strip()) for name in classes)
     found = np.full(len(values), UNLABELLED, dtype=np.int64)
     wrong: list[str] = []
     for row, value in enumerate(values):
@@ -61,7 +64,9 @@ def _number(value: object, by_name: dict[str, int], plain: tuple[str, ...], nume
             return by_name[text]
         return int(text) if text in plain and not numeric_names else None
     if isinstance(value, bool | np.bool_):
-        value = int(value)
+        # By name, or as 0 and 1. With the classes "yes" and "no", true as a position would mean "no".
+        named = by_name.get(str(bool(value)), by_name.get(str(bool(value)).lower()))
+        return int(value) if named is None and plain[:2] == tuple(by_name) else named
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     if not isinstance(value, int | np.integer) or numeric_names:

@@ -2,16 +2,18 @@
 
 import hashlib
 import os
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
 from dpal.data.pool import Pool
 from dpal.data.records import ArrayRecords
-from dpal.errors import BadData, InvalidArgument
+from dpal.errors import BadData, DpalError, InvalidArgument
 
 _CHUNK = 1024
 
@@ -30,21 +32,39 @@ def as_memory_map(pool: Pool, folder: Path | str) -> Pool:
     key = hashlib.sha256("|".join(facts).encode()).hexdigest()[:16]
     place = Path(folder) / f"{Path(pool.name).stem}-{'x'.join(str(side) for side in first.shape[1:])}-{key}.npy"
     if not place.is_file():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = place.with_name(f"{place.name}.{os.getpid()}.draft")
         try:
-            values = np.lib.format.open_memmap(draft, mode="w+", dtype=first.dtype, shape=shape)
-            starts = range(0, len(pool), _CHUNK)
-            for start in track(
-                starts, description=f"decoding {pool.name}", console=Console(stderr=True), transient=True
-            ):
-                stop = min(start + _CHUNK, len(pool))
-                values[start:stop] = pool.records.read(np.arange(start, stop))
-            values.flush()
-            draft.replace(place)
-        finally:
-            draft.unlink(missing_ok=True)
-    stored = np.load(place, mmap_mode="r", allow_pickle=False)
+            _build(pool, place, first, shape)
+        except OSError as error:
+            raise DpalError(
+                f"The memory map {place} cannot be written ({error.strerror}). It needs {first.nbytes * len(pool):,} "
+                "bytes in a folder that can be written to. Nothing was kept."
+            ) from error
+    try:
+        stored = np.load(place, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise BadData(f"{place} is broken ({type(error).__name__}). Remove it; it is built anew then.") from error
     if stored.shape != shape or stored.dtype != first.dtype:
         raise BadData(f"{place} holds {stored.dtype} of {stored.shape} instead of {first.dtype} of {shape}. Remove it.")
     return replace(pool, records=ArrayRecords(stored))
+
+
+def _build(pool: Pool, place: Path, first: NDArray[np.generic], shape: tuple[int, ...]) -> None:
+    """Written as a plain file: on a full disk, writing to a memory map would end the process without a word."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # A name of its own, since other threads and other machines may be building the same.
+    draft = place.with_name(f"{place.name}.{uuid.uuid4().hex}.draft")
+    starts = range(0, len(pool), _CHUNK)
+    try:
+        with draft.open("xb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(first.dtype), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for start in track(
+                starts, description=f"decoding {pool.name}", console=Console(stderr=True), transient=True
+            ):
+                values = pool.records.read(np.arange(start, min(start + _CHUNK, len(pool))))
+                file.write(np.asarray(values).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)

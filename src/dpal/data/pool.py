@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.labels import UNLABELLED
-from dpal.data.records import Positions, Records
+from dpal.data.records import Positions, Records, is_text
 from dpal.errors import BadData, DpalError, InvalidArgument
 
 _SHOWN = 5
+# numpy gives every text the room of the longest: one page of text as an id would cost gigabytes.
+_LONGEST_ID = 1024
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +56,8 @@ class Pool:
         shape = (len(self.ids), len(self.classes)) if self.multi_label else (len(self.ids),)
         if labels.shape != shape:
             raise BadData(f"The labels of the pool {self.name} have the shape {labels.shape} instead of {shape}.")
+        if not self.multi_label and labels.dtype.kind not in "iu":
+            raise BadData(f"The labels of the pool {self.name} are {labels.dtype} instead of class numbers.")
         if self.multi_label:
             missing = np.isnan(labels).all(axis=1)
             wrong = ~missing & ~((labels >= 0) & (labels <= 1)).all(axis=1)
@@ -74,7 +78,7 @@ class Pool:
 
     def positions(self, ids: Iterable[str]) -> Positions:
         """Where these ids stand; an id that is not there is an error."""
-        wanted = np.asarray([str(name) for name in ids], dtype=np.str_)
+        wanted = as_ids(ids)
         if not len(wanted):
             return np.empty(0, dtype=np.int64)
         places = np.searchsorted(self.ids, wanted, sorter=self._order)
@@ -131,7 +135,14 @@ def as_ids(names: Iterable[object]) -> NDArray[np.str_]:
     for row, name in enumerate(names):
         if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
             raise BadData(f"The id of record number {row + 1:,} is {name!r}. Ids are texts or whole numbers.")
-        texts.append(str(name))
+        text = str(name)
+        # numpy drops NULs at the end of a text: two ids would become one.
+        if "\0" in text or not is_text(text) or len(text) > _LONGEST_ID:
+            raise BadData(
+                f"The id of record number {row + 1:,} is {text[:80]!r} ({len(text):,} characters). Ids have at most "
+                f"{_LONGEST_ID:,}, none of them NUL or half a surrogate pair."
+            )
+        texts.append(text)
     return np.asarray(texts, dtype=np.str_)
 
 

@@ -1,5 +1,6 @@
 """What a pool's records are made of: arrays in memory or on disk, encoded images, texts. Read by position."""
 
+import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,9 @@ from dpal.errors import BadData, InvalidArgument
 Positions: TypeAlias = NDArray[np.int64]
 # Rows of one array, or of several by name, as text models take them.
 Values: TypeAlias = NDArray[np.generic] | dict[str, NDArray[np.generic]]
+
+
+_CHUNK = 1024
 
 
 class Records(ABC):
@@ -50,7 +54,11 @@ class ArrayRecords(Records):
         parts = self._parts()
         if not parts:
             raise InvalidArgument("the arrays", "{}", "at least one")
-        lengths = {name: len(part) if part.ndim else 0 for name, part in parts.items()}
+        for name, part in parts.items():
+            # What type checkers know, users may not: lists, data frames and tensors end up here.
+            if not isinstance(part, np.ndarray) or part.ndim == 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidArgument(f"the array {name}", type(part).__name__, "a numpy array with one row a record")
+        lengths = {name: len(part) for name, part in parts.items()}
         if len(set(lengths.values())) > 1:
             raise BadData(f"The arrays have different numbers of records: {lengths}. Each needs one row a record.")
         for name, part in parts.items():
@@ -72,12 +80,26 @@ class ArrayRecords(Records):
     def bytes_each(self) -> int:
         return sum(part.dtype.itemsize * int(np.prod(part.shape[1:])) for part in self._parts().values())
 
+    def stamp(self) -> str:
+        """Of the contents: an array in memory has no file whose time would tell."""
+        digest = hashlib.sha256()
+        for name, part in sorted(self._parts().items()):
+            digest.update(f"{name},{part.dtype.str},{part.shape};".encode())
+            for start in range(0, len(part), _CHUNK):
+                digest.update(part[start : start + _CHUNK].tobytes())
+        return digest.hexdigest()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextRecords(Records):
     """Texts, or tuples of texts such as premise and hypothesis. A tokenizer turns them into arrays before training."""
 
     texts: Sequence[tuple[str, ...]] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        # A plain text here would be taken apart into its letters.
+        if any(isinstance(each, str) or len(each) != len(self.texts[0]) for each in self.texts):
+            raise InvalidArgument("the texts", "of different kinds", "tuples, all with the same number of texts")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -112,6 +134,17 @@ class Subset(Records):
 
     def stamp(self) -> str:
         return self.whole.stamp()
+
+
+def is_text(value: object) -> bool:
+    """Whether this is a text that can be written down: half a surrogate pair (a cut emoji) cannot."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def decoding_workers() -> int:

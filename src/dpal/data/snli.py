@@ -8,7 +8,7 @@ import numpy as np
 from dpal.data.download import OfficialFile
 from dpal.data.labels import class_numbers
 from dpal.data.pool import Pool, as_ids
-from dpal.data.records import TextRecords
+from dpal.data.records import TextRecords, is_text
 from dpal.errors import BadData
 
 CLASSES = ("entailment", "neutral", "contradiction")
@@ -44,11 +44,14 @@ def read_snli_file(file: Path, part: str) -> Pool:
                 label = pair["gold_label" if official else "label"]
                 if label == _NO_MAJORITY:
                     continue
-                texts.append(
+                sentences = (
                     (pair["sentence1"], pair["sentence2"]) if official else (pair["premise"], pair["hypothesis"])
                 )
+                if not all(is_text(sentence) for sentence in sentences):
+                    raise TypeError(sentences)
+                texts.append(sentences)
                 ids.append(pair.get("pairID", f"{part}-{number:06d}"))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise BadData(f"Line {number} of {file} is no pair of SNLI ({type(error).__name__}).") from error
             labels.append(label)
     if not texts:

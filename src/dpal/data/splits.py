@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dpal.errors import BadData, InvalidArgument, MissingData
 
 
@@ -32,7 +34,7 @@ class Split:
             raise MissingData(f"There is no file {path}.")
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            parts = {str(name): tuple(str(each) for each in ids) for name, ids in document["parts"].items()}
+            parts = {str(name): _listed(ids) for name, ids in document["parts"].items()}
             split = Split(salt=str(document["salt"]), parts=parts)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadData(f"{path} is no split: it needs a salt and parts with lists of ids.") from error
@@ -40,6 +42,12 @@ class Split:
         if len(set(everyone)) < len(everyone):
             raise BadData(f"{path} has an id in two places. Parts of a split have no record in common.")
         return split
+
+
+def _listed(ids: object) -> tuple[str, ...]:
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        raise TypeError(type(ids))
+    return tuple(ids)
 
 
 def split_by_id(ids: Iterable[str], sizes: Mapping[str, int | float], *, salt: str) -> Split:
@@ -63,9 +71,12 @@ def split_by_id(ids: Iterable[str], sizes: Mapping[str, int | float], *, salt: s
 def _counts(sizes: Mapping[str, int | float], available: int) -> dict[str, int]:
     counts: dict[str, int] = {}
     for part, size in sizes.items():
+        # 1.0 is refused: one record, or all of them?
         if isinstance(size, float) and 0 < size < 1:
             counts[part] = int(size * available)
-        elif size == int(size) and size >= 1:
+            if counts[part] == 0:
+                raise InvalidArgument(f"the size of the part {part}", size, f"one record at least of {available:,}")
+        elif isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
             counts[part] = int(size)
         elif size != -1:
             raise InvalidArgument(f"the size of the part {part}", size, "a whole number, a fraction below 1, or -1")

@@ -110,7 +110,8 @@ def _json_lines(path: Path, wanted: Sequence[str], may_be_absent: Sequence[str])
                 continue
             try:
                 record = json.loads(line)
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            # ValueError: also numbers of thousands of digits. RecursionError: brackets in brackets without end.
+            except (ValueError, RecursionError) as error:
                 raise BadData(f"Line {number} of {path} is no JSON. Nothing was read.") from error
             if not isinstance(record, dict):
                 raise BadData(f"Line {number} of {path} is no object with named fields.")
@@ -130,9 +131,10 @@ def _parquet(path: Path, wanted: Sequence[str]) -> Columns:
     try:
         file = parquet.ParquetFile(path)
         names = [str(name) for name in file.schema_arrow.names]
-        if not set(wanted) <= set(names):
-            return {name: [] for name in names}
-        table = file.read(columns=list(dict.fromkeys(wanted)))
-    except (arrow.ArrowException, OSError) as error:
+        if not set(wanted) <= set(names) or len(set(names)) < len(names):
+            return _refused_header(path, names)
+        table = file.read(columns=list(wanted))
+        return {name: table.column(name).to_pylist() for name in wanted}
+    # UnicodeDecodeError: a column of texts that holds other bytes, which Parquet's writers do not check.
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise BadData(f"{path} cannot be read as Parquet ({type(error).__name__}). Is it whole?") from error
-    return {name: table.column(name).to_pylist() for name in wanted}

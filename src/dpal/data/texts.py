@@ -21,17 +21,23 @@ def tokenized(pool: Pool, *, model: str | Path, max_length: int = 128) -> Pool:
     """
     if not isinstance(pool.records, TextRecords):
         raise InvalidArgument("the records", type(pool.records).__name__, "texts, to be tokenized")
-    if max_length < 2:
-        raise InvalidArgument("max_length", max_length, "at least 2")
     library = optional("transformers", extra="text")
     try:
-        tokenizer = library.AutoTokenizer.from_pretrained(str(model))
+        tokenizer = library.AutoTokenizer.from_pretrained(str(model), trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise MissingData(
             f"There is no tokenizer for {str(model)!r}. Give a name on the Hugging Face hub, or a folder with the "
             "model's files."
         ) from error
     texts = pool.records.texts
+    # Where not even the marks between texts fit, the library goes beyond the length that was asked for.
+    least = tokenizer.num_special_tokens_to_add(pair=len(texts[0]) == 2) + len(texts[0])
+    if not least <= max_length <= tokenizer.model_max_length:
+        raise InvalidArgument(
+            "max_length", max_length, f"from {least} to {tokenizer.model_max_length} for {str(model)!r}"
+        )
+    if tokenizer.pad_token is None:
+        raise InvalidArgument("the model", str(model), "one whose tokenizer can fill up texts: it has no padding token")
     parts: dict[str, list[NDArray[np.int32]]] = {}
     for start in range(0, len(texts), _CHUNK):
         columns = [list(column) for column in zip(*texts[start : start + _CHUNK], strict=True)]

@@ -10,9 +10,11 @@ from dpal.errors import InvalidArgument
 from dpal.models.equivariant import EquivariantResNet9
 from dpal.models.nfnet import NFNetF0
 from dpal.models.resnet9 import ResNet9
+from dpal.models.small_cnn import SmallCNN
 from dpal.models.text import TextClassifier
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
+    "small-cnn": SmallCNN,
     "resnet9": ResNet9,
     "eq-resnet9": EquivariantResNet9,
     "nfnet-f0": NFNetF0,
@@ -20,9 +22,14 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
+def maker_of(name: str) -> Callable[..., Any]:
+    """The function or class that makes the model."""
+    return MODELS[name] if name in MODELS else _imported(name)
+
+
 def build_model(name: str, options: Mapping[str, Any] | None = None) -> nn.Module:
     """A model by its name here, or by an import path "package.module:function" that returns a torch module."""
-    maker = MODELS[name] if name in MODELS else _imported(name)
+    maker = maker_of(name)
     try:
         model = maker(**(options or {}))
     except TypeError as error:
@@ -38,7 +45,7 @@ def build_model(name: str, options: Mapping[str, Any] | None = None) -> nn.Modul
 def _imported(path: str) -> Callable[..., Any]:
     module_name, _, attribute = path.partition(":")
     allowed = f'one of {", ".join(MODELS)}, or an import path "package.module:function"'
-    if not module_name or not attribute:
+    if not module_name or module_name.startswith(".") or not attribute:
         raise InvalidArgument("the model", path, allowed)
     try:
         found = getattr(importlib.import_module(module_name), attribute)

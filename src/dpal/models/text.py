@@ -63,7 +63,7 @@ def _pretrained(name: str, classes: int) -> Any:
     try:
         # Plain attention: its steps are layers and products that every engine can follow.
         return transformers.AutoModelForSequenceClassification.from_pretrained(
-            name, num_labels=classes, attn_implementation="eager"
+            name, num_labels=classes, attn_implementation="eager", trust_remote_code=False
         )
     except (OSError, ValueError) as error:
         raise MissingData(

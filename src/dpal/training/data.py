@@ -64,3 +64,7 @@ class TensorSource:
 
     def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
         return (self.batch(part) for part in parts)
+
+    def with_targets(self, targets: Tensor) -> "TensorSource":
+        """The same records with other targets."""
+        return TensorSource(self.inputs, targets, scaling=self.scaling)

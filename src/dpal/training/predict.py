@@ -27,13 +27,17 @@ def logits(
     """
     if precision not in PRECISIONS:
         raise InvalidArgument("precision", precision, f"one of {', '.join(PRECISIONS)}")
-    was_training = model.training
-    model.eval()
-    if passes > 1:
-        _dropout_on(model)
+    for name, number in (("batch_size", batch_size), ("passes", passes)):
+        if number < 1:
+            raise InvalidArgument(name, number, "at least 1")
+    # Of each layer: parts that are kept out of training stay out of it.
+    was_training = {module: module.training for module in model.modules()}
     device_type = next(model.parameters()).device.type
     found: list[Tensor] = []
     try:
+        model.eval()
+        if passes > 1:
+            _dropout_on(model)
         with torch.no_grad(), torch.autocast(device_type, torch.bfloat16, enabled=precision == "bf16"):
             for batch, _ in source.stream(_parts(positions, batch_size)):
                 each = [called(model, batch).float() for _ in range(passes)]
@@ -41,7 +45,8 @@ def logits(
                     raise InvalidArgument("the shape of the model's output", tuple(each[0].shape), "(records, classes)")
                 found.append(torch.stack(each).cpu())
     finally:
-        model.train(was_training)
+        for module, training in was_training.items():
+            module.training = training
     if not found:
         raise InvalidArgument("the number of records", 0, "at least 1")
     joined = torch.cat(found, dim=1).numpy()

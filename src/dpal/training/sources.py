@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpal.errors import InvalidArgument
-from dpal.training.data import Scaling, Source, TensorSource
+from dpal.training.data import Scaling, TensorSource
 from dpal.training.engine import Batch
 
 _CHUNK = 1024
@@ -55,6 +55,10 @@ class StreamingSource:
             for positions, values in waiting:
                 yield self._placed(positions, values.result())
 
+    def with_targets(self, targets: Tensor) -> "StreamingSource":
+        """The same records with other targets."""
+        return StreamingSource(self.records, targets, self.scaling)
+
     def _placed(self, positions: NDArray[np.int64], values: Any) -> tuple[Batch, Tensor]:
         device = self.targets.device
         return self.scaling(_to_device(values, device)), self.targets[torch.from_numpy(positions).to(device)]
@@ -67,10 +71,12 @@ def source_for(
     device: torch.device | str,
     scaling: Scaling | None = None,
     most_bytes: int | None = None,
-) -> Source:
+) -> TensorSource | StreamingSource:
     """Records and targets for training, on the device where they fit in `most_bytes` (default: a share of the free)."""
     place = torch.device(device)
-    aims = torch.as_tensor(targets).to(place)
+    if targets is None:  # pyright: ignore[reportUnnecessaryComparison] (the labels of a pool that has none)
+        raise InvalidArgument("targets", None, "one a record; give zeros to predict for records without labels")
+    aims = (targets if isinstance(targets, Tensor) else _tensor(np.asarray(targets))).to(place)
     if len(aims) != len(records):
         raise InvalidArgument("the number of targets", len(aims), f"{len(records):,}, one a record")
     limit = _free_bytes(place) * _SHARE_OF_MEMORY if most_bytes is None else most_bytes
@@ -104,9 +110,13 @@ def _to_device(values: Any, device: torch.device) -> Batch:
 def _tensor(values: NDArray[np.generic]) -> Tensor:
     """A tensor of its own; a memory map that cannot be written would make torch warn."""
     plain = np.ascontiguousarray(values)
-    wide = {"f": np.float32, "u": np.int32}.get(plain.dtype.kind)
-    if plain.dtype != np.uint8 and wide is not None:
-        plain = plain.astype(wide)
+    if plain.dtype.kind == "f":
+        plain = plain.astype(np.float32, copy=False)
+    elif plain.dtype.kind == "u" and plain.dtype != np.uint8:
+        # Two bytes fit in 32 bits, more do not.
+        plain = plain.astype(np.int32 if plain.dtype.itemsize == 2 else np.int64)
+    elif not plain.dtype.isnative:
+        plain = plain.astype(plain.dtype.newbyteorder("="))
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy())
 
 

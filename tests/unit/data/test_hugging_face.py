@@ -60,3 +60,24 @@ def test_a_folder_of_data_files(tmp_path: Path) -> None:
 def test_a_name_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingData, match="cannot be opened"):
         from_hugging_face(tmp_path / "nothing", split="train", text="note", classes=2)
+
+
+def test_the_librarys_mark_for_no_class_is_no_label(tmp_path: Path) -> None:
+    features = datasets.Features({"t": datasets.Value("string"), "y": datasets.ClassLabel(names=["no", "yes"])})
+    rows = datasets.Dataset.from_dict({"t": ["a", "b"], "y": [-1, 1]}, features=features, split="train")
+    rows.save_to_disk(tmp_path / "saved")
+    pool = from_hugging_face(tmp_path / "saved", split="train", text="t", label="y")
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [-1, 1]
+    # A saved part is not another one.
+    with pytest.raises(MissingData, match="split 'test'"):
+        from_hugging_face(tmp_path / "saved", split="test", text="t", label="y")
+
+
+@pytest.mark.parametrize(("name", "content"), [("train.csv", 'a,b\n1,2\n3,4,5,"\n'), ("data.py", "raise SystemExit")])
+def test_folders_that_cannot_be_read(tmp_path: Path, name: str, content: str) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / name).write_text(content)
+    with pytest.raises(MissingData, match="cannot be opened"):
+        from_hugging_face(folder, split="train", text="a", classes=2)

@@ -9,6 +9,7 @@ import pickle
 import struct
 import tarfile
 import threading
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -52,7 +53,9 @@ def test_fashion_mnist(tmp_path: Path) -> None:
     assert load_dataset("fashion-mnist", part="test", folder=tmp_path).ids[0] == "test-00000"
 
 
-@pytest.mark.parametrize("harm", ["cut short", "not gzip", "other length", "other type", "label"])
+@pytest.mark.parametrize(
+    "harm", ["cut short", "not gzip", "other length", "other type", "label", "other size", "overflow"]
+)
 def test_broken_idx_files_are_refused(tmp_path: Path, harm: str) -> None:
     fashion_folder(tmp_path)
     images, labels = tmp_path / "train-images-idx3-ubyte.gz", tmp_path / "train-labels-idx1-ubyte.gz"
@@ -65,6 +68,11 @@ def test_broken_idx_files_are_refused(tmp_path: Path, harm: str) -> None:
             write_idx(labels, np.arange(6))
         case "other type":
             images.write_bytes(gzip.compress(b"\0\0\x0d\x01" + struct.pack(">I", 1) + b"\0\0\0\0"))
+        case "other size":
+            write_idx(images, np.zeros((7, 5, 5)))
+        case "overflow":
+            # 2^64 values: as a 64-bit number that is 0, which is what the file has.
+            images.write_bytes(gzip.compress(struct.pack(">HBB4I", 0, 8, 4, *[1 << 16] * 4)))
         case _:
             write_idx(labels, np.full(7, 10))
     with pytest.raises(BadData):
@@ -132,10 +140,31 @@ class Malicious:
         return exec, ("raise SystemExit('code from a pickle ran')",)
 
 
-@pytest.mark.parametrize("evil", [Malicious(), {b"data": Malicious(), b"labels": [1]}, {b"data": print}, [1], None])
+class Forged:
+    """numpy would take these bytes for the addresses of objects, and look there."""
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return np.ndarray, ((4,), np.dtype("O"), b"A" * 32)
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        Malicious(),
+        {b"data": Malicious(), b"labels": [1]},
+        {b"data": print},
+        {b"data": Forged(), b"labels": Forged()},
+        {b"data": np.zeros((4, 3072), dtype=np.uint8), b"labels": Forged()},
+        {b"data": np.zeros((4, 3072), dtype=np.uint8), b"labels": ["1", "2", "3", "4"]},
+        {b"data": np.array([None]), b"labels": [1]},
+        [1],
+        None,
+    ],
+)
 def test_pickles_run_nothing(tmp_path: Path, evil: object) -> None:
     cifar_pickled(tmp_path)
-    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(pickle.dumps(evil))
+    # Python 2's newest protocol, as the official files have.
+    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(pickle.dumps(evil, protocol=2))
     with pytest.raises(BadData, match="test_batch"):
         load_dataset("cifar10", part="test", folder=tmp_path)
 
@@ -231,6 +260,14 @@ def test_chexpert_bad_input(tmp_path: Path) -> None:
     assert list((folder / "dpal-resized").iterdir()) == []
 
 
+def test_a_row_of_chexpert_that_is_cut_short_is_not_a_row_of_absent_findings(tmp_path: Path) -> None:
+    folder = chexpert_folder(tmp_path / "c", [("train/p1/view1.jpg", {"Support Devices": "1.0"})])
+    whole = (folder / "train.csv").read_text()
+    (folder / "train.csv").write_text(whole[: whole.rindex(",")])
+    with pytest.raises(BadData, match="Line 2"):
+        load_dataset("chexpert", folder=folder)
+
+
 def snli_line(label: str, number: int) -> str:
     pair = {
         "annotator_labels": [label],
@@ -261,6 +298,9 @@ def test_snli_leaves_out_pairs_without_a_majority(tmp_path: Path) -> None:
     assert pool.records.texts[1] == ("A man 2.", "Somebody.")
     (folder / "snli_1.0_dev.jsonl").write_text(lines + '\n{"gold_label": "neutral"}\n')
     with pytest.raises(BadData, match="Line 5"):
+        load_dataset("snli", part="dev", folder=tmp_path)
+    (folder / "snli_1.0_dev.jsonl").write_text(lines.replace('"Somebody."', "null"))
+    with pytest.raises(BadData, match="Line 1"):
         load_dataset("snli", part="dev", folder=tmp_path)
     file = tmp_path / "hub.jsonl"
     file.write_text('{"premise": "a", "hypothesis": "b", "label": "entailment"}\n')
@@ -358,4 +398,44 @@ def test_no_server_is_a_clear_error(tmp_path: Path) -> None:
     file = OfficialFile(address="http://127.0.0.1:9/data.bin", name="data.bin", checksum="md5:0")
     with pytest.raises(MissingData, match=r"cannot be reached.*data\.bin"):
         fetch(file, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_small_file_that_unpacks_to_a_large_one_is_not_unpacked(tmp_path: Path) -> None:
+    fashion_folder(tmp_path)
+    file = tmp_path / "train-labels-idx1-ubyte.gz"
+    file.write_bytes(gzip.compress(struct.pack(">HBBI", 0, 8, 1, 7) + bytes(50_000_000)))
+    tracemalloc.start()
+    with pytest.raises(BadData, match="more or less"):
+        load_dataset("fashion-mnist", folder=tmp_path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000
+
+
+def test_a_connection_that_ends_in_the_middle(tmp_path: Path) -> None:
+    class Cut(SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"ffff\r\nonly this")
+            self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Cut) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{running.server_port}/a.tar.gz"
+        file = OfficialFile(address=address, name="a.tar.gz", checksum="md5:0", unpacks_to=("inside.bin",))
+        try:
+            # An archive has to be unpacked as well.
+            with pytest.raises(MissingData, match=r"a\.tar\.gz, unpacked to inside\.bin.*Nothing was written"):
+                fetch(file, tmp_path)
+        finally:
+            running.shutdown()
+            thread.join()
     assert list(tmp_path.iterdir()) == []

@@ -5,6 +5,7 @@ import pytest
 
 from dpal.data import from_arrays, from_numpy_file
 from dpal.data.pool import Pool
+from dpal.data.records import ArrayRecords, TextRecords
 from dpal.errors import BadData, InvalidArgument, MissingData
 
 VALUES = np.arange(24, dtype=np.float32).reshape(6, 4)
@@ -49,6 +50,9 @@ def test_unknown_ids_are_named() -> None:
         ({"ids": ["a", "b", "", "c", "e", "d"]}, "empty id"),
         ({"ids": ["a", "b", 3.5, "c", "e", "d"]}, "record number 3"),
         ({"ids": ["a", "b"]}, "2 ids for 6 records"),
+        ({"ids": ["a", "b", "c\0", "c", "e", "d"]}, r"record number 3.*'c\\x00'"),
+        ({"ids": ["a", "b", "c", "cut \ud83d", "e", "d"]}, "record number 4"),
+        ({"ids": ["a", "b", "c", "d", "e", "a whole note " * 1000]}, r"record number 6.*13,000 characters"),
         ({"labels": ["no", "maybe", "no", "no", "no", "perhaps"]}, r"2 label\(s\).*'b' has 'maybe', 'd' has 'perhaps'"),
         ({"labels": [0, 1, 2, 0, 0, 0]}, "'c' has 2"),
         ({"labels": [0, 1, -1, 0, 0, 0]}, "'c' has -1"),
@@ -71,13 +75,30 @@ def test_classes_are_said_never_collected() -> None:
         some_pool(classes=None)
 
 
+@pytest.mark.parametrize("classes", ["yes,no", True])
+def test_classes_are_no_text_to_be_taken_apart(classes: object) -> None:
+    with pytest.raises(InvalidArgument, match="list of names"):
+        some_pool(classes=classes, labels=None)
+    assert some_pool(classes=np.int64(2), labels=None).classes == ("0", "1")
+
+
+def test_true_and_false_are_names_or_0_and_1_never_positions() -> None:
+    for classes, expected in ((["True", "False"], [0, 1]), (["false", "true"], [1, 0]), (2, [1, 0])):
+        labels = from_arrays(VALUES[:2], classes=classes, labels=[True, np.False_]).labels
+        assert labels is not None
+        assert labels.tolist() == expected
+    with pytest.raises(BadData, match="outside the classes yes, no"):
+        from_arrays(VALUES[:2], classes=["yes", "no"], labels=[True, False])
+
+
 @pytest.mark.parametrize("label", [1, "3"])
 def test_numbers_for_classes_called_by_other_numbers_are_no_guess(label: object) -> None:
     names = from_arrays(VALUES[:1], classes=["1", "2"], labels=["2"]).labels
     assert names is not None
     assert names.tolist() == [1]
-    with pytest.raises(BadData, match="outside the classes"):
-        from_arrays(VALUES[:1], classes=["1", "2"], labels=[label])
+    for classes in (["1", "2"], ["1.0", "2.0"]):
+        with pytest.raises(BadData, match="outside the classes"):
+            from_arrays(VALUES[:1], classes=classes, labels=[label])
 
 
 def test_several_labels_a_record() -> None:
@@ -131,3 +152,38 @@ def test_files_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
             from_numpy_file(tmp_path / name, classes=2)
     with pytest.raises(MissingData, match=r"none\.npy"):
         from_numpy_file(tmp_path / "none.npy", classes=2)
+
+
+def test_an_id_that_is_asked_for_is_not_trimmed() -> None:
+    with pytest.raises(BadData, match=r"'a\\x00'"):
+        some_pool().positions(["a\0"])
+
+
+@pytest.mark.parametrize("values", [VALUES.tolist(), np.array(3.0)])
+def test_what_is_no_array_of_rows_is_refused(values: object) -> None:
+    with pytest.raises(InvalidArgument, match="numpy array with one row a record"):
+        from_arrays(values, classes=2)  # type: ignore[arg-type]
+
+
+def test_labels_given_directly_are_whole_numbers() -> None:
+    with pytest.raises(BadData, match="float64 instead of class numbers"):
+        Pool(
+            name="p",
+            ids=np.array(["a", "b"]),
+            records=ArrayRecords(VALUES[:2]),
+            classes=("no", "yes"),
+            labels=np.array([np.nan, 0.5]),  # type: ignore[arg-type]
+        )
+
+
+@pytest.mark.parametrize("texts", [["abc", "def"], [("a",), ("b", "c")]])
+def test_ragged_texts_are_refused(texts: list[tuple[str, ...]]) -> None:
+    with pytest.raises(InvalidArgument, match="same number of texts"):
+        TextRecords(texts)
+
+
+def test_a_file_with_a_single_number_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", VALUES)
+    np.save(tmp_path / "y.npy", np.array(1))
+    with pytest.raises(BadData, match=r"y\.npy holds one number"):
+        from_numpy_file(tmp_path / "x.npy", labels=tmp_path / "y.npy", classes=2)

@@ -36,17 +36,31 @@ def test_it_is_written_down_and_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"a": 0}, {"a": 201}, {"a": 1.5}, {"a": -1, "b": -1}, {"a": 200, "b": -1}, {"a": float("nan")}]
+    "sizes",
+    [
+        {"a": 0},
+        {"a": 201},
+        {"a": 1.5},
+        {"a": -1, "b": -1},
+        {"a": 200, "b": -1},
+        {"a": float("nan")},
+        {"a": float("inf")},
+        {"a": 1.0},
+        {"a": True},
+        {"a": 0.001},
+        {"a": None},
+    ],
 )
 def test_impossible_sizes_are_refused(sizes: dict[str, float]) -> None:
-    with pytest.raises((InvalidArgument, ValueError)):
+    with pytest.raises(InvalidArgument):
         split_by_id(IDS, sizes, salt="s")
 
 
 def test_broken_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingData):
         Split.read(tmp_path / "none.json")
-    for content in ("", "[]", '{"salt": "s"}', '{"salt": "s", "parts": {"a": ["x"], "b": ["x"]}}'):
+    parts = ('{"a": ["x"], "b": ["x"]}', '{"a": "xyz"}', '{"a": [1, null]}')
+    for content in ("", "[]", '{"salt": "s"}', *(f'{{"salt": "s", "parts": {part}}}' for part in parts)):
         (tmp_path / "split.json").write_text(content)
         with pytest.raises(BadData):
             Split.read(tmp_path / "split.json")

@@ -111,6 +111,9 @@ def test_a_missing_image_file_is_named(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "x", "label": 0}\n[1]\n', "Line 2"),
         ("a.jsonl", '{"text": "x", "label": 0}\n{"label": 0}\n', "Line 2.*no text"),
         ("a.jsonl", '{"text": 5, "label": 0}\n', "record '1'"),
+        ("a.jsonl", '{"text": "x", "label": ' + "1" * 5000 + "}\n", "Line 1"),
+        ("a.jsonl", '{"text": "x", "label": ' + "[" * 100_000 + "\n", "Line 1"),
+        ("a.jsonl", '{"text": "a cut emoji \\ud83d", "label": 0}\n', "record '1'"),
         ("a.jsonl", "", "no column"),
         ("a.parquet", "PAR1 and nothing more", "Parquet"),
         ("a.csv", "text,label\none,7\n", "'1' has '7'"),
@@ -136,3 +139,55 @@ def test_other_files_and_roles_are_refused(tmp_path: Path) -> None:
 def test_a_very_long_note_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\n" + "word " * 100_000 + "\n")
     assert len(texts(from_table(tmp_path / "a.csv", text="text", classes=2))[0][0]) == 500_000
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_one_column_may_have_two_roles(tmp_path: Path, suffix: str) -> None:
+    pool = from_table(notes_file(tmp_path, suffix), text="note", id_column="note", classes=2)
+    assert pool.ids.tolist() == NOTES
+    assert texts(pool) == [(note,) for note in NOTES]
+
+
+def test_windows_line_ends(tmp_path: Path) -> None:
+    for name, content in (("a.csv", b'text,label\r\n"x\r\ny",0\r\nz,1\r\n'), ("a.tsv", b"text\tlabel\r\nz\t1\r\n")):
+        (tmp_path / name).write_bytes(content)
+        pool = from_table(tmp_path / name, text="text", label="label", classes=2)
+        assert texts(pool)[-1] == ("z",)
+        assert pool.labels is not None
+        assert pool.labels[-1] == 1
+
+
+def test_parquet_columns_of_every_kind(tmp_path: Path) -> None:
+    halves = [
+        pa.table(
+            {
+                "id": pa.array([f"{half}a", f"{half}b"], pa.large_string()),
+                "text": pa.array(["x", "x"]).dictionary_encode(),
+                "label": pa.array([1.0, None]),
+            }
+        )
+        for half in (1, 2)
+    ]
+    pq.write_table(pa.concat_tables(halves), tmp_path / "t.parquet", row_group_size=1)
+    pool = from_table(tmp_path / "t.parquet", text="text", label="label", id_column="id", classes=2)
+    assert pool.ids.tolist() == ["1a", "1b", "2a", "2b"]
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [1, -1, 1, -1]
+
+
+def test_broken_parquet_columns_are_refused(tmp_path: Path) -> None:
+    offsets = pa.py_buffer(np.array([0, 2], dtype=np.int32).tobytes())
+    no_text = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    pq.write_table(pa.table({"text": no_text}), tmp_path / "bytes.parquet")
+    with pytest.raises(BadData, match=r"bytes\.parquet.*UnicodeDecodeError"):
+        from_table(tmp_path / "bytes.parquet", text="text", classes=2)
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(BadData, match="twice: text, text"):
+        from_table(tmp_path / "twice.parquet", text="text", classes=2)
+
+
+def test_an_image_in_the_cell_of_a_path_is_no_path(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("image\n" + "iVBORw0KGgo" * 1000 + "\n")
+    with pytest.raises(BadData, match="record '1' is missing"):
+        from_table(tmp_path / "t.csv", image="image", classes=2)

@@ -9,7 +9,7 @@ from dpal.models.registry import MODELS, build_model
 
 
 def test_every_name_builds() -> None:
-    assert set(MODELS) == {"resnet9", "eq-resnet9", "nfnet-f0", "text-classifier"}
+    assert set(MODELS) == {"small-cnn", "resnet9", "eq-resnet9", "nfnet-f0", "text-classifier"}
     assert build_model("resnet9", {"channels": 1, "classes": 8})(torch.zeros(2, 1, 16, 16)).shape == (2, 8)
 
 
@@ -28,6 +28,7 @@ def test_a_model_by_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("clinic_models:wrong", "'int'.*torch module"),
         ("no_such_module:x", "PYTHONPATH"),
         ("resnet10", "resnet9"),
+        (".clinic_models:small", "import path"),
         ("clinic_models:", "import path"),
     ):
         with pytest.raises(InvalidArgument, match=message):

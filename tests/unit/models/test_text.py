@@ -1,3 +1,5 @@
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,23 @@ def test_pairs_are_told_apart(folder: Path) -> None:
     read = pool.records.read(np.arange(1))
     assert isinstance(read, dict)
     assert read["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 0, 0]]
+
+
+def test_a_length_that_cannot_be_kept_is_refused(folder: Path, tmp_path: Path) -> None:
+    # [CLS] a [SEP] b [SEP]
+    pairs = text_pool([("a man runs", "man sleeps")])
+    read = tokenized(pairs, model=folder, max_length=5).records.read(np.arange(1))
+    assert isinstance(read, dict)
+    assert read["input_ids"].shape == (1, 5)
+    with pytest.raises(InvalidArgument, match="from 5 to"):
+        tokenized(pairs, model=folder, max_length=4)
+    copied = tmp_path / "limited"
+    shutil.copytree(folder, copied)
+    settings = json.loads((copied / "tokenizer_config.json").read_text())
+    for changes, message in (({"model_max_length": 32}, "to 32"), ({"pad_token": None}, "no padding token")):
+        (copied / "tokenizer_config.json").write_text(json.dumps(settings | changes))
+        with pytest.raises(InvalidArgument, match=message):
+            tokenized(pairs, model=copied, max_length=33)
 
 
 def test_it_trains_with_the_fused_engine(folder: Path) -> None:

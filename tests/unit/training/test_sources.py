@@ -1,3 +1,4 @@
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,36 @@ def test_numbers_that_are_no_bytes_are_left_alone() -> None:
     assert np.allclose(batch.numpy(), values)
 
 
+@pytest.mark.parametrize("kind", ["?", ">i2", ">i4", ">i8", ">u2", "u4", "u8", "f2", "f8", ">f4"])
+def test_numbers_of_every_kind_keep_their_value(kind: str) -> None:
+    largest = {"?": 1, ">i2": 2**15 - 1, ">i4": 2**31 - 1, ">i8": 2**40, ">u2": 2**16 - 1, "u4": 2**32 - 1, "u8": 2**40}
+    values = np.array([[0], [largest.get(kind, 0.5)]]).astype(kind)
+    values.flags.writeable = False
+    batch, targets = source_for(ArrayRecords(values), values[:, 0], device="cpu").batch(np.arange(2))
+    assert isinstance(batch, torch.Tensor)
+    assert batch.tolist() == values.tolist()
+    assert targets.tolist() == values[:, 0].tolist()
+
+
+def test_a_stream_that_is_left_early_leaves_no_threads() -> None:
+    source = source_for(ArrayRecords(IMAGES), TARGETS, device="cpu", most_bytes=0)
+    before = threading.active_count()
+    stream = source.stream(np.arange(40).reshape(-1, 4))
+    next(iter(stream))
+    assert threading.active_count() > before
+    stream.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("most_bytes", [0, 10**6])
+def test_an_empty_batch_has_no_records(most_bytes: int) -> None:
+    source = source_for(ArrayRecords(IMAGES), TARGETS, device="cpu", most_bytes=most_bytes)
+    batch, targets = source.batch(np.empty(0, dtype=np.int64))
+    assert isinstance(batch, torch.Tensor)
+    assert batch.shape == (0, 1, 4, 4)
+    assert len(targets) == 0
+
+
 def test_memory_maps_are_not_written_to(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", IMAGES)
     stored = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -82,6 +113,8 @@ def test_a_bad_record_in_a_stream_is_named(tmp_path: Path) -> None:
 def test_wrong_numbers_of_targets_and_scales_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="targets"):
         source_for(ArrayRecords(IMAGES), TARGETS[:5], device="cpu")
+    with pytest.raises(InvalidArgument, match="without labels"):
+        source_for(ArrayRecords(IMAGES), None, device="cpu")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="deviation"):
         Scaling(deviation=0.0)
 
@@ -100,6 +133,19 @@ def test_logits_are_the_models(tmp_path: Path) -> None:
         logits(model, source, np.empty(0, dtype=np.int64))
     with pytest.raises(InvalidArgument, match="records, classes"):
         logits(nn.Conv2d(1, 3, 3), source, SOME)
+
+
+def test_logits_leave_the_model_as_it_was() -> None:
+    source = source_for(ArrayRecords(IMAGES), TARGETS, device="cpu")
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.0), nn.Linear(16, 3))
+    model.train()
+    model[2].eval()  # kept out of training
+    for passes, batch_size, message in ((2, 5, "dropout above 0"), (0, 5, "passes"), (1, 0, "batch_size")):
+        with pytest.raises(InvalidArgument, match=message):
+            logits(model, source, SOME, passes=passes, batch_size=batch_size)
+        assert [module.training for module in model] == [True, True, False]
+    logits(model, source, SOME)
+    assert [module.training for module in (model, *model)] == [True, True, True, False]
 
 
 def test_losses_have_one_value_a_record() -> None:
