@@ -8,7 +8,7 @@ WORKERS ?= 2
 .PHONY: help demo test check format bench clean
 
 help:
-	@echo "make demo    set up and run the main job"
+	@echo "make demo    set up and run two small private campaigns on real digits, with a report (about a minute)"
 	@echo "make test    set up and run every test"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
@@ -23,8 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 demo: $(READY)
-	@mkdir -p dpal-demo
-	$(BIN)/dpal plan --epsilon 8 --queries 10000,3000,1000,1000 --json dpal-demo/plan.json --plot dpal-demo/plan.png
+	$(BIN)/dpal demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -1,6 +1,7 @@
 """dpal: differentially private active learning, with one (ε, δ) promise for training and selection together."""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from dpal.planning.api import plan
 from dpal.planning.certify import load_plan, read_plan
@@ -10,4 +11,17 @@ try:
     __version__ = version("dpal")
 except PackageNotFoundError:  # run from a source tree that nobody installed
     __version__ = "0+source"
-__all__ = ["Plan", "__version__", "load_plan", "plan", "read_plan"]
+if TYPE_CHECKING:
+    from dpal.campaign.campaign import Campaign
+
+
+def __getattr__(name: str) -> Any:
+    """Campaign needs torch, planning does not: it is imported when it is asked for."""
+    if name == "Campaign":
+        from dpal.campaign.campaign import Campaign
+
+        return Campaign
+    raise AttributeError(f"module 'dpal' has no attribute {name!r}")
+
+
+__all__ = ["Campaign", "Plan", "__version__", "load_plan", "plan", "read_plan"]

@@ -1,7 +1,7 @@
 """Everything a campaign claims, recomputed from its facts."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dpal.campaign.facts import to_text
@@ -39,6 +39,9 @@ class Verification:
     @property
     def holds(self) -> bool:
         return all(check.holds for check in self.checks)
+
+    def to_json(self) -> dict[str, object]:
+        return {"holds": self.holds, **asdict(self)}
 
 
 def verified(folder: Path, store: Store, state: State, plan_text: str) -> Verification:

@@ -1,17 +1,15 @@
-"""The command line: parse, call, print."""
+"""Commands before any data is touched: what a training history costs, and plans."""
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from dpal import __version__
+from dpal.cli.app import app
 from dpal.errors import DpalError, InvalidArgument
 from dpal.planning import api
 from dpal.planning.certify import load_plan
@@ -22,18 +20,6 @@ from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
 from dpal.reports.plan_table import comparison, plan_view
-
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
-
-
-@app.callback(invoke_without_command=True)
-def main(
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    """Differentially private active learning: one (ε, δ) promise for training and selection together."""
-    if show_version:
-        typer.echo(__version__)
-        raise typer.Exit
 
 
 def _rounded_up(noise_multiplier: float) -> str:
@@ -258,15 +244,3 @@ def _sizes(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
         raise InvalidArgument("--queries", text, "whole numbers with commas between, such as 10000,3000") from error
-
-
-def run() -> None:
-    """The entry point: errors that dpal raises on purpose become one line and exit code 2."""
-    try:
-        app()
-    except DpalError as error:
-        Console(stderr=True, soft_wrap=True).print(Text("error: ", style="red").append(str(error), style="not red"))
-        sys.exit(2)
-    except OSError as error:
-        Console(stderr=True, soft_wrap=True).print(Text(f"error: {error}"))
-        sys.exit(2)

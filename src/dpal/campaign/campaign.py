@@ -1,0 +1,287 @@
+"""The campaign that users hold: created once, opened ever after."""
+
+import inspect
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from dpal.campaign import faults
+from dpal.campaign.config import (
+    NAME,
+    CampaignConfig,
+    Model,
+    Text,
+    Training,
+    checked_config,
+    read_config,
+)
+from dpal.campaign.files import sync_folder, write_text, write_whole
+from dpal.campaign.oracles import Oracle, as_oracle
+from dpal.campaign.runner import WEIGHTS, CampaignRun, Parts, created_fact
+from dpal.campaign.store import Store
+from dpal.data import Pool, tokenized
+from dpal.data.opening import open_pool, with_absolute_paths
+from dpal.data.records import Records, TextRecords
+from dpal.errors import InvalidArgument
+from dpal.models.registry import build_model, maker_of
+from dpal.planning import api
+from dpal.planning.plan import Plan
+from dpal.selection.acquisition import ACQUISITIONS, Acquisition
+from dpal.training.learner import Learner
+
+_CHUNK = 1024
+# What create and open take as a model: a torch module, a name or import path, or a function that makes one.
+ModelLike = Any
+
+
+class Campaign(CampaignRun):
+    """A differentially private active-learning campaign in a folder."""
+
+    config: CampaignConfig
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path | str,
+        *,
+        plan: Plan,
+        pool: Pool,
+        model: ModelLike,
+        acquisition: str | Acquisition = "entropy",
+        oracle: Oracle | Callable[[str, Any], object] | str = "files",
+        evaluation: Pool | None = None,
+        evaluation_is_public: bool = False,
+        training: Training | Mapping[str, Any] | None = None,
+        text: Text | Mapping[str, Any] | None = None,
+        initial: Sequence[str] = (),
+        seed: int | None = None,
+        not_private: bool = False,
+    ) -> "Campaign":
+        """A new campaign from objects. Opening it again takes the same pool and model.
+
+        `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random.
+        """
+        if evaluation is not None and not evaluation_is_public:
+            raise InvalidArgument(
+                "evaluation_is_public", False, "True: scores on the evaluation's records are shown, so these are public"
+            )
+        given = {
+            "model": {"name": model, "options": {}} if isinstance(model, str) else None,
+            "training": training.model_dump() if isinstance(training, Training) else dict(training or {}),
+            "text": text.model_dump() if isinstance(text, Text) else text,
+            "acquisition": {"name": acquisition if isinstance(acquisition, str) else acquisition.name},
+            "oracle": as_oracle(oracle).name,
+            "seed": seed,
+            "not_private": not_private,
+        }
+        config = checked_config(given)
+        parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
+        _create(Path(folder), config, parts, plan, initial)
+        return cls._opened(folder, config, parts)
+
+    @classmethod
+    def from_config(
+        cls,
+        folder: Path | str,
+        config: CampaignConfig,
+        *,
+        base: Path | str = ".",
+        tell: Callable[[str], None] = lambda words: None,
+    ) -> "Campaign":
+        """A new campaign from a configuration alone; its paths are taken from `base` on."""
+        config = _resolved(config, Path(base))
+        if config.data is None or config.plan is None or config.model is None:
+            raise InvalidArgument("the configuration", "without data, plan or model", "complete: all three are needed")
+        parts = replace(_parts(config), tell=tell)
+        tell(f"{len(parts.pool):,} records in the pool")
+        plan = api.plan(pool_size=len(parts.pool), **config.plan.model_dump())
+        _create(Path(folder), config, parts, plan, ())
+        return cls._opened(folder, config, parts)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path | str,
+        *,
+        pool: Pool | None = None,
+        model: ModelLike = None,
+        oracle: Oracle | Callable[[str, Any], object] | str | None = None,
+        evaluation: Pool | None = None,
+        acquisition: Acquisition | None = None,
+        tell: Callable[[str], None] = lambda words: None,
+    ) -> "Campaign":
+        """A campaign that exists. What its configuration cannot say must be given, as it was when it was created."""
+        config = read_config(Path(folder) / NAME)
+        parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
+        return cls._opened(folder, config, replace(parts, tell=tell))
+
+    @classmethod
+    def _opened(cls, folder: Path | str, config: CampaignConfig, parts: Parts) -> "Campaign":
+        campaign = cls(folder, parts)
+        campaign.config = config
+        return campaign
+
+
+def _resolved(config: CampaignConfig, base: Path) -> CampaignConfig:
+    """The configuration with absolute paths, and with the tokenizer that a text classifier needs."""
+    changes: dict[str, Any] = {}
+    if config.data is not None:
+        options = with_absolute_paths(config.data.options, base)
+        changes["data"] = config.data.model_copy(update={"options": options})
+    if config.evaluation is not None:
+        options = with_absolute_paths(config.evaluation.options, base)
+        changes["evaluation"] = config.evaluation.model_copy(update={"options": options})
+    if config.model is not None and config.model.name == "text-classifier" and config.text is None:
+        changes["text"] = Text(tokenizer=str(config.model.options.get("name", "")))
+    return config.model_copy(update=changes)
+
+
+def _parts(
+    config: CampaignConfig,
+    *,
+    pool: Pool | None = None,
+    model: ModelLike = None,
+    oracle: Oracle | Callable[[str, Any], object] | str | None = None,
+    evaluation: Pool | None = None,
+    acquisition: str | Acquisition | None = None,
+) -> Parts:
+    if (config.seed is not None) != config.not_private:
+        raise InvalidArgument(
+            "not_private", config.not_private, "true with a seed and false without: a seed makes noise predictable"
+        )
+    if pool is None:
+        if config.data is None:
+            raise InvalidArgument("pool", None, "given: this campaign was made from a pool in Python")
+        pool = open_pool(config.data.source, config.data.options)
+    if evaluation is None and config.evaluation is not None:
+        evaluation = open_pool(config.evaluation.source, config.evaluation.options)
+    if evaluation is not None and (evaluation.classes, evaluation.multi_label) != (pool.classes, pool.multi_label):
+        raise InvalidArgument("the evaluation's classes", evaluation.classes, f"the pool's: {', '.join(pool.classes)}")
+    records = _inputs(pool, config.text)
+    if model is None and config.model is None:
+        raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
+    chosen = model if model is not None and not isinstance(model, str) else None
+
+    def learner() -> Learner:
+        built = _built(config.model, pool, records) if chosen is None else chosen
+        return Learner(built, records, multi_label=pool.multi_label, settings=config.training.settings())
+
+    return Parts(
+        pool=pool,
+        learner=learner,
+        acquisition=acquisition if isinstance(acquisition, Acquisition) else _acquisition(config, pool),
+        oracle=as_oracle(config.oracle if oracle is None else oracle),
+        evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
+        evaluated_classes=tuple(config.evaluation.classes)
+        if config.evaluation is not None and config.evaluation.classes
+        else None,
+    )
+
+
+def _acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
+    name = config.acquisition.name
+    if name not in ACQUISITIONS:
+        raise InvalidArgument("acquisition", name, f"one of {', '.join(ACQUISITIONS)}")
+    try:
+        return ACQUISITIONS[name](classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
+    except TypeError as error:
+        raise InvalidArgument(f"the options of {name}", config.acquisition.options, f"its own: {error}") from error
+
+
+def _inputs(pool: Pool, text: Text | None) -> Records:
+    """What the model reads: people read texts, models read numbers."""
+    if not isinstance(pool.records, TextRecords):
+        return pool.records
+    if text is None:
+        raise InvalidArgument("text", None, "given for a pool of texts: the tokenizer (a model's folder or hub name)")
+    return tokenized(pool, model=text.tokenizer, max_length=text.max_length).records
+
+
+def _built(model: Model | None, pool: Pool, records: Records) -> Any:
+    """The model, with classes and channels from the pool where its function takes them and nobody said."""
+    if model is None:
+        raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
+    options = dict(model.options)
+    takes = inspect.signature(maker_of(model.name)).parameters
+    if "classes" in takes:
+        options.setdefault("classes", len(pool.classes))
+    if "channels" in takes:
+        first = records.read(np.arange(1))
+        if not isinstance(first, dict) and first.ndim == 4:
+            options.setdefault("channels", int(first.shape[1]))
+    return build_model(model.name, options)
+
+
+def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
+    """Check everything, then make the folder, whole or not at all."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidArgument("the folder", str(folder), "one that is new or empty. Nothing was changed")
+    pool = parts.pool
+    if plan.setting.pool_size != len(pool):
+        raise InvalidArgument("the plan's pool size", plan.setting.pool_size, f"{len(pool):,}, the pool's")
+    if not plan.selection_is_private and not config.not_private:
+        raise InvalidArgument(
+            "the selection",
+            "none",
+            "a private one. For a simulation in which nothing is private, say so: not_private and a seed",
+        )
+    if plan.setting.acquisition_reads_training_data:
+        raise InvalidArgument("acquisition_reads_training_data", True, "False: no acquisition here reads labelled data")
+    if initial:
+        pool.positions(initial)
+        if len(set(initial)) != plan.groups[0].size or len(set(initial)) != len(initial):
+            raise InvalidArgument(
+                "the number of initial records", len(set(initial)), f"{plan.groups[0].size:,}, as the plan says"
+            )
+    _read_all(pool, pool.records)
+    if parts.evaluation is not None:
+        _read_all(parts.evaluation, parts.evaluation.records)
+    learner = parts.learner()
+    draft = folder.with_name(f".{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        for part in ("checkpoints", "reports"):
+            (draft / part).mkdir(parents=True)
+        faults.reached("create.folder")
+        write_whole(draft / WEIGHTS, learner.save)
+        faults.reached("create.weights")
+        Store.create(draft)
+        store = Store(draft)
+        fact = created_fact(
+            plan=plan,
+            pool=pool,
+            acquisition=parts.acquisition,
+            initial=initial,
+            weights=draft / WEIGHTS,
+            seed=config.seed,
+        )
+        try:
+            store.append(fact, after=0)
+        finally:
+            store.close()
+        faults.reached("create.database")
+        write_text(draft / NAME, config.to_yaml())
+        faults.reached("create.configuration")
+        if folder.exists():
+            folder.rmdir()
+        draft.replace(folder)
+        sync_folder(folder.parent)
+        faults.reached("create.moved")
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _read_all(pool: Pool, records: Records) -> None:
+    """Every record once: a broken one is better found now than in week 2, when the error would tell about it."""
+    if isinstance(records, TextRecords):
+        return
+    starts = range(0, len(records), _CHUNK)
+    console = Console(stderr=True)
+    for start in track(starts, description=f"checking {pool.name}", console=console, transient=True):
+        records.read(np.arange(start, min(start + _CHUNK, len(records))))

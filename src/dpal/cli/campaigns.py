@@ -1,0 +1,173 @@
+"""Commands of a campaign's life."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dpal.campaign.config import checked_config, read_config
+from dpal.campaign.folder import CampaignFolder
+from dpal.cli.app import app
+from dpal.cli.questions import ask
+from dpal.errors import InvalidArgument
+from dpal.reports.campaign_table import status_view, verification_view
+from dpal.reports.plan_table import plan_view
+
+if TYPE_CHECKING:
+    from dpal.campaign.campaign import Campaign
+
+_WAITING, _DAMAGED, _STOPPED = 3, 5, 130
+
+Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="A setting of the YAML file, such as plan.epochs=20. May be repeated.", metavar="KEY=VALUE"
+    ),
+]
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="CAMPAIGN")],
+    config: Annotated[Path | None, typer.Option(help="A YAML file (docs/campaigns.md).", metavar="FILE")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Without a file: a dataset's name, such as digits.", metavar="NAME")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The ε of the promise.")] = None,
+    settings: Settings = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For simulations: makes the noise predictable. Needs --not-private.")
+    ] = None,
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Nothing here is private, and every output will say so.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a campaign and make its folder. On a terminal, without --config or --data, it asks.
+
+    Examples: dpal init clinic --config clinic.yaml    dpal init trial --data digits --epsilon 8
+    """
+    extra = list(settings or [])
+    if epsilon is not None:
+        extra.insert(0, f"plan.target_epsilon={epsilon}")
+    if seed is not None or not_private:
+        extra += [f"seed={'null' if seed is None else seed}", f"not_private={str(not_private).lower()}"]
+    console = Console(stderr=as_json)
+    if config is not None:
+        chosen, base = read_config(config, extra), config.parent
+    elif data is not None:
+        document = {"data": {"source": data}, "plan": {"target_epsilon": 8.0}, "model": {"name": "resnet9"}}
+        chosen, base = checked_config(document, extra), Path()
+    elif sys.stdin.isatty():
+        chosen, base = checked_config(ask(epsilon), extra), Path()
+    else:
+        raise InvalidArgument("--config", None, "a YAML file, or --data a dataset's name")
+    campaign = _campaign().from_config(folder, chosen, base=base, tell=console.print)
+    if as_json:
+        typer.echo(json.dumps(campaign.status().to_json(), indent=2))
+        return
+    console.print(plan_view(campaign.plan))
+    console.print(f"{folder} is ready. Nothing has been charged yet. Continue with: dpal run {folder}")
+
+
+@app.command("run")
+def run_command(campaign: Folder, as_json: AsJson = False) -> None:
+    """Go on until labels are missing or everything is done. It can be stopped and run again at any time.
+
+    Exit code 0: finished. 3: waiting for labels.
+    """
+    console = Console(stderr=as_json)
+    try:
+        with console.status("opening the data and the model …"):
+            opened = _campaign().open(campaign, tell=console.print)
+        status = opened.run()
+    except KeyboardInterrupt:
+        console.print(f"Stopped. Nothing is lost: continue with dpal run {campaign}")
+        sys.exit(_STOPPED)
+    if as_json:
+        typer.echo(json.dumps(status.to_json(), indent=2))
+    else:
+        console.print(status_view(status))
+        if status.waiting_for_labels:
+            console.print(f"Hand out the records with: dpal labels export {campaign} --to FOLDER")
+    if status.waiting_for_labels:
+        sys.exit(_WAITING)
+
+
+@app.command()
+def status(campaign: Folder, as_json: AsJson = False) -> None:
+    """Where a campaign stands: what is done, what is next, what was spent. Works while it runs."""
+    found = CampaignFolder(campaign).status()
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        Console().print(status_view(found))
+
+
+@app.command()
+def verify(
+    campaign: Folder,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Also write what was charged, for other accountants.", metavar="FILE")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every ε from what was recorded and compare with the plan. Exit code 5 if anything does not hold."""
+    folder = CampaignFolder(campaign)
+    found = folder.verify()
+    if ledger is not None:
+        ledger.write_text(json.dumps(folder.ledger(), indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        Console().print(verification_view(found))
+    if not found.holds:
+        sys.exit(_DAMAGED)
+
+
+@app.command()
+def report(
+    campaign: Folder,
+    to: Annotated[
+        Path | None, typer.Option(help="Where to write it. Default: inside the campaign.", metavar="FILE")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the campaign's report: one HTML file that opens anywhere, and the same as JSON beside it."""
+    from dpal.reports.campaign_report import write_report
+
+    path = write_report(campaign, to or campaign / "reports" / "report.html")
+    if as_json:
+        typer.echo(path.with_suffix(".json").read_text(encoding="utf-8"))
+    else:
+        Console().print(f"written to {path}")
+
+
+@app.command("export-model")
+def export_model(
+    campaign: Folder,
+    to: Annotated[Path, typer.Option(help="The file to write, in safetensors format.", metavar="FILE")],
+    as_json: AsJson = False,
+) -> None:
+    """Write the newest model's weights, and what was promised about it as FILE.json."""
+    facts = _campaign().open(campaign).export_model(to)
+    card = to.with_name(to.name + ".json")
+    card.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+    else:
+        Console().print(f"{to} and {card}: ε = {facts['epsilon']:.4f} at δ = {facts['delta']:g}")
+        if not facts["is_private"]:
+            Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed or a selection that protects nobody.")
+
+
+def _campaign() -> "type[Campaign]":
+    """Only when needed: it imports torch, which takes seconds."""
+    from dpal.campaign.campaign import Campaign
+
+    return Campaign

@@ -1,0 +1,73 @@
+"""Commands for the people who label."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dpal.campaign.folder import CampaignFolder, open_data
+from dpal.cli.app import app
+
+labels_app = typer.Typer(no_args_is_help=True, help="Hand records to people and take their labels back.")
+app.add_typer(labels_app, name="labels")
+
+Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@labels_app.command("export")
+def export(
+    campaign: Folder,
+    to: Annotated[
+        Path, typer.Option(help="A folder to make: labels.csv to fill in, and the images.", metavar="FOLDER")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write the records that wait for a label to a folder: labels.csv, and images where there are any.
+
+    People fill in the column label with a class's name, skip, or cannot-tell. An empty cell is not answered yet.
+
+    Example: dpal labels export clinic --to week-1
+    """
+    count = CampaignFolder(campaign).export_labels(to, open_data(campaign))
+    if as_json:
+        typer.echo(json.dumps({"records": count, "folder": str(to) if count else None}))
+    elif count:
+        Console().print(f"{count:,} records to label in {to}. Fill in {to / 'labels.csv'}, then:")
+        Console().print(f"  dpal labels import {campaign} {to / 'labels.csv'}")
+    else:
+        Console().print("No record waits for a label.")
+
+
+@labels_app.command("import")
+def import_(
+    campaign: Folder,
+    file: Annotated[Path, typer.Argument(help="A table with the columns id and label, such as the exported one.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take labels from a table: all of it, or, if anything is wrong, none.
+
+    A table may be partly filled in and may come several times; an answer that differs from an earlier one corrects it.
+    """
+    folder = CampaignFolder(campaign)
+    counts = folder.import_labels(file, open_data(campaign))
+    status = folder.status()
+    if as_json:
+        typer.echo(json.dumps({**counts, "waiting_for_labels": status.waiting_for_labels}))
+        return
+    Console().print(
+        f"{counts['new']:,} new, {counts['corrected']:,} corrected, {counts['unchanged']:,} as before; "
+        f"{status.waiting_for_labels:,} still missing. Next: {status.next_step}"
+    )
+
+
+@labels_app.command("close")
+def close(campaign: Folder, as_json: AsJson = False) -> None:
+    """Go on without the labels that are missing. They can still be brought in later."""
+    count = CampaignFolder(campaign).close_round()
+    if as_json:
+        typer.echo(json.dumps({"left_out": count}))
+    else:
+        Console().print(f"{count:,} records are left out for now. Continue with: dpal run {campaign}")

@@ -1,0 +1,90 @@
+"""The demonstration: two whole campaigns on real digits, random selection against private, uncertain ones first."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpal.campaign.campaign import Campaign
+from dpal.campaign.config import checked_config
+from dpal.errors import InvalidArgument
+from dpal.reports.campaign_data import report_data
+from dpal.reports.campaign_plots import learning_figure, save
+from dpal.reports.campaign_report import write_report
+
+CAMPAIGNS = {"random": {"selection": "random"}, "threshold": {"selection": "threshold"}}
+_MARK = "dpal-demo.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRow:
+    """One campaign's end."""
+
+    name: str
+    folder: Path
+    report: Path
+    labels: int
+    accuracy: float
+    epsilon_spent: float
+    holds: bool
+
+
+def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow], Path]:
+    """Both campaigns from nothing to a report; an earlier demonstration in the folder is replaced."""
+    _cleared(folder)
+    reports: dict[str, dict[str, Any]] = {}
+    rows: list[DemoRow] = []
+    for name, plan in CAMPAIGNS.items():
+        tell(f"campaign {name}")
+        config = checked_config(_document(plan))
+        place = folder / name
+        campaign = Campaign.from_config(place, config, tell=lambda words: tell(f"  {words}"))
+        status = campaign.run()
+        path = write_report(place, place / "reports" / "report.html")
+        reports[name] = report_data(place)
+        verification = campaign.verify()
+        rows.append(
+            DemoRow(
+                name=name,
+                folder=place,
+                report=path,
+                labels=status.labelled,
+                accuracy=status.metrics[-1]["accuracy"],
+                epsilon_spent=verification.epsilon_spent,
+                holds=verification.holds,
+            )
+        )
+    picture = folder / "learning.png"
+    save(learning_figure(reports, "accuracy"), picture)
+    return rows, picture
+
+
+def _document(plan: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "data": {"source": "digits"},
+        "evaluation": {"source": "digits", "options": {"part": "test"}, "is_public": True},
+        "plan": {
+            "target_epsilon": 8.0,
+            "target_delta": 1e-4,
+            "initial_size": 200,
+            "query_sizes": [150, 100, 50],
+            "batch_size": 64,
+            "epochs": 15,
+            **plan,
+        },
+        "model": {"name": "small-cnn"},
+        "training": {"learning_rate": 2e-3},
+        "acquisition": {"name": "entropy"},
+        "oracle": "simulated",
+    }
+
+
+def _cleared(folder: Path) -> None:
+    """Only a folder that a demonstration made, or an empty one, is cleared."""
+    if folder.exists():
+        if not folder.is_dir() or (any(folder.iterdir()) and not (folder / _MARK).is_file()):
+            raise InvalidArgument("the folder of the demonstration", str(folder), "new, empty, or an earlier one")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / _MARK).write_text("Made by dpal demo, which replaces this folder when it is run again.\n")

@@ -1,0 +1,69 @@
+"""What a campaign's report says, as plain data. Everything in it is public under the plan."""
+
+from pathlib import Path
+from typing import Any
+
+from dpal import __version__
+from dpal.campaign.config import NAME, read_config
+from dpal.campaign.folder import CampaignFolder
+
+ASSUMPTIONS = (
+    "The unit of privacy is one record. Who has several records is protected for each of them, and less as a whole.",
+    "Neighbouring pools differ in one record replaced by a blank (zero-out adjacency).",
+    "The number of records, the classes and the plan are public.",
+    "Everything released is covered: every model and checkpoint, every training step, and which records were chosen.",
+    "Labels, scores, gradients and records stay on the machine that runs the campaign.",
+    "How long steps take is not covered.",
+    "People who label see the records they are given; the promise is about everyone else.",
+)
+
+
+def report_data(folder: Path | str) -> dict[str, Any]:
+    """The report's facts: the promise, what was spent, what was done, the configuration and how to check."""
+    campaign = CampaignFolder(folder)
+    state, plan = campaign.state(), campaign.plan
+    status, verification = campaign.status(), campaign.verify()
+    config = read_config(Path(folder) / NAME).model_dump(mode="json")
+    labelled_by_phase = _labels_by_phase(state.groups, plan)
+    return {
+        "dpal_version": __version__,
+        "campaign": Path(folder).resolve().name,
+        "promise": _promise(status.stage, plan, verification.holds, verification.is_private),
+        "status": status.to_json() | {"folder": Path(folder).resolve().name},
+        "verification": verification.to_json(),
+        "plan": plan.to_json(),
+        "plan_hash": state.created.plan_hash,
+        "ledger_hash": state.last_hash,
+        "labels_by_phase": labelled_by_phase,
+        "metrics": [{"phase": each.phase + 1, "records": each.records, **each.metrics} for each in state.evaluated],
+        "phases_trained": [
+            {"phase": each.phase + 1, "engine": each.engine, "seconds": each.seconds} for each in state.trained
+        ],
+        "evaluation_is_public": bool(config.get("evaluation")) or bool(state.evaluated),
+        "configuration": config,
+        "assumptions": list(ASSUMPTIONS),
+        "how_to_verify": "dpal verify CAMPAIGN",
+    }
+
+
+def _labels_by_phase(groups: tuple[tuple[str, ...], ...], plan: Any) -> list[int]:
+    """How many records were asked about by each phase; who is public, since selections are released."""
+    counts = [len(phase.sampling_probabilities) for phase in plan.phases]
+    return [sum(len(group) for group in groups[:count]) for count in counts if count <= len(groups)]
+
+
+def _promise(stage: str, plan: Any, holds: bool, is_private: bool) -> str:
+    setting = plan.setting
+    if not is_private:
+        return (
+            "This was a simulation in which nothing is private: its noise can be predicted, or its selection protects "
+            "nobody. No promise is made."
+        )
+    if not holds:
+        return "THE RECORDS OF THIS CAMPAIGN DO NOT VERIFY. Do not rely on its promise; see the checks below."
+    time = "has been" if stage == "finished" else "is being and will be"
+    return (
+        "Whoever sees everything that this campaign releases can tell at most as much about whether any one record "
+        f"was used as (ε = {setting.target_epsilon:g}, δ = {setting.target_delta:g}) differential privacy allows; this "
+        f"{time} kept, for training and selection together."
+    )

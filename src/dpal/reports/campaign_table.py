@@ -1,0 +1,55 @@
+"""A campaign's status and verification for a terminal."""
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from dpal.campaign.status import Status
+from dpal.campaign.verification import Verification
+
+NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody. For simulations only."
+
+
+def status_view(status: Status) -> RenderableType:
+    """What is done, what is next, what was spent."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row("campaign", f"[bold]{status.folder}[/bold]")
+    table.add_row("stage", status.stage.replace("-", " "))
+    table.add_row("next", status.next_step)
+    table.add_row("phases", f"{status.phases_done} of {status.phases} trained")
+    table.add_row("pool", f"{status.pool_size:,} records; {status.asked:,} asked about, {status.retired:,} retired")
+    table.add_row(
+        "labels",
+        f"{status.labelled:,} given, {status.waiting_for_labels:,} missing, {status.skipped:,} skipped, "
+        f"{status.cannot_tell:,} cannot tell, {status.corrected:,} corrected",
+    )
+    table.add_row(
+        "privacy", f"ε at most {status.epsilon_spent:.4f} of {status.epsilon_budget:g} at δ = {status.target_delta:g}"
+    )
+    for each in status.metrics:
+        shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in each.items() if name != "phase")
+        table.add_row(f"phase {each['phase']:.0f}", shown)
+    if status.resumed:
+        table.add_row("resumed", f"{status.resumed} times after an interruption")
+    table.add_row("last change", status.last_change)
+    return _flagged(table, status.is_private)
+
+
+def verification_view(found: Verification) -> RenderableType:
+    """Every check with its verdict."""
+    table = Table(title="verification", title_justify="left")
+    for heading in ("what", "", "detail"):
+        table.add_column(heading)
+    for check in found.checks:
+        table.add_row(check.what, "[green]holds[/green]" if check.holds else "[red]FAILS[/red]", check.detail)
+    verdict = Text(
+        f"ε = {found.epsilon_spent:.6f} of {found.epsilon_budget:g} at δ = {found.target_delta:g}: "
+        + ("verified" if found.holds else "NOT VERIFIED"),
+        style="bold green" if found.holds else "bold red",
+    )
+    return _flagged(Group(table, verdict), found.is_private)
+
+
+def _flagged(view: RenderableType, is_private: bool) -> RenderableType:
+    return view if is_private else Group(view, Panel(Text(NOT_PRIVATE, style="bold red"), border_style="red"))
