@@ -123,7 +123,7 @@ class CampaignRun(CampaignFolder):
         seed = state.created.seed
         if state.open_charge is None:
             faults.reached(f"{point}.before-charge")
-            number = store.append(charge, after=state.last, seal=fresh_seal(seed, state.last + 1))
+            number = store.append(charge, after=state.last, seal=fresh_seal(seed, len(state.charges)))
         else:
             number = state.open_charge[0]
             store.append(Resumed(charge=number), after=state.last)

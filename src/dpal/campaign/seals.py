@@ -6,7 +6,7 @@ from dpal.randomness import Randomness, SealedRandomness, SeededRandomness, new_
 
 
 def fresh_seal(seed: int | None, charge: int) -> bytes:
-    """A key for a charge: from the system's entropy, or from the seed of a run that protects nobody."""
+    """A key for the charge of this ordinal: from the system's entropy, or from a seed that protects nobody."""
     if seed is None:
         return new_key()
     return hashlib.sha256(f"dpal, nothing is private: {seed}, {charge}".encode()).digest()

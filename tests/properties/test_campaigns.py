@@ -1,0 +1,179 @@
+"""Steps, crashes, imports, corrections and closed rounds in any order: the promises of a campaign hold throughout."""
+
+import csv
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from small_campaigns import linear_model, linear_plan, linear_pool
+
+from dpal.campaign import faults
+from dpal.campaign.campaign import Campaign
+from dpal.campaign.facts import ChargedSelection, ChargedTraining
+from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.state import State
+from dpal.errors import InvalidArgument, LabelsRefused
+
+PLAN = linear_plan()
+POOL = linear_pool()
+CRASHES = [point for point in faults.POINTS if not point.startswith("create.")]
+ANSWERS = ["no", "yes", "skip", "cannot tell"]
+
+
+class Crash(BaseException):
+    """A process that dies, as far as one process can show it."""
+
+
+@contextmanager
+def dying_at(point: str) -> Iterator[None]:
+    original = faults.reached
+
+    def reached(here: str) -> None:
+        if here == point:
+            raise Crash
+
+    faults.reached = reached
+    try:
+        yield
+    except Crash:
+        pass
+    finally:
+        faults.reached = original
+
+
+class Campaigns(RuleBasedStateMachine):
+    """Whatever is done to a campaign, in whatever order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.folder = self.root / "campaign"
+        self.acknowledged: dict[str, object] = {}
+        self.charges: list[ChargedSelection | ChargedTraining] = []
+        self.spent = 0.0
+        self.released: list[object] = []
+
+    @initialize()
+    def create(self) -> None:
+        Campaign.create(
+            self.folder, plan=PLAN, pool=POOL, model=linear_model(), oracle="files", training={"average": None}
+        )
+
+    def campaign(self) -> Campaign:
+        """Opened anew each time, as after a restart."""
+        return Campaign.open(self.folder, pool=POOL, model=linear_model())
+
+    def state(self) -> State:
+        return CampaignFolder(self.folder).state()
+
+    @rule()
+    def run(self) -> None:
+        with self.refusal_without_labels():
+            self.campaign().run()
+
+    @rule(point=st.sampled_from(CRASHES))
+    def run_and_die(self, point: str) -> None:
+        with self.refusal_without_labels(), dying_at(point):
+            self.campaign().run()
+
+    @contextmanager
+    def refusal_without_labels(self) -> Iterator[None]:
+        """Where everybody was skipped there is nothing to train on, and nothing is charged for it."""
+        try:
+            yield
+        except InvalidArgument:
+            state = self.state()
+            assert not any(state.trainable(group) for group in range(len(state.groups)))
+            assert not any(isinstance(charge, ChargedTraining) for _, charge in state.charges[-1:])
+
+    def table(self, answers: dict[str, str]) -> Path:
+        path = self.root / "labels.csv"
+        with path.open("w", newline="") as lines:
+            csv.writer(lines).writerows([("id", "label"), *answers.items()])
+        return path
+
+    @precondition(lambda self: self.state().selected)
+    @rule(data=st.data())
+    def bring_labels(self, data: st.DataObject) -> None:
+        """Some answers, new ones and corrections together; perhaps the import dies."""
+        asked = sorted(name for group in self.state().groups for name in group)
+        names = data.draw(st.lists(st.sampled_from(asked), min_size=1, max_size=len(asked), unique=True))
+        answers = {name: data.draw(st.sampled_from(ANSWERS)) for name in names}
+        folder = CampaignFolder(self.folder)
+        if data.draw(st.booleans()):
+            folder.import_labels(self.table(answers), POOL)
+        else:
+            before = self.state().answers
+            with dying_at(data.draw(st.sampled_from(["import.checked", "import.recorded", "store.in-transaction"]))):
+                folder.import_labels(self.table(answers), POOL)
+            if self.state().answers == before:
+                return
+        numbers = {"no": 0, "yes": 1, "skip": "skip", "cannot tell": "cannot-tell"}
+        self.acknowledged |= {name: numbers[word] for name, word in answers.items()}
+
+    @precondition(lambda self: self.state().selected)
+    @rule(wrong=st.sampled_from(["id", "label", "conflict", "not asked"]))
+    def bring_nonsense(self, wrong: str) -> None:
+        state = self.state()
+        good = state.groups[0][0]
+        left = [name for name in POOL.ids.tolist() if name not in state.taken()]
+        lines = {"id": "nobody,yes", "label": f"{good},maybe", "conflict": f"{good},no", "not asked": f"{left[0]},yes"}
+        path = self.root / "labels.csv"
+        path.write_text(f"id,label\n{good},yes\n{lines[wrong]}\n")
+        with pytest.raises(LabelsRefused):
+            CampaignFolder(self.folder).import_labels(path, POOL)
+        assert self.state() == state
+
+    @rule()
+    def close_the_round(self) -> None:
+        """Not if that would leave nothing at all to train on."""
+        state = self.state()
+        if any(state.trainable(group) for group in range(len(state.groups))):
+            CampaignFolder(self.folder).close_round()
+
+    @precondition(lambda self: self.state().selected)
+    @rule()
+    def answer_everything(self) -> None:
+        state = self.state()
+        missing = [name for group in range(len(state.groups)) for name in state.missing(group)]
+        if missing:
+            answers = dict.fromkeys(missing, "yes")
+            CampaignFolder(self.folder).import_labels(self.table(answers), POOL)
+            self.acknowledged |= dict.fromkeys(missing, 1)
+
+    @invariant()
+    def everything_promised_holds(self) -> None:
+        if not self.folder.exists():
+            return
+        campaign = CampaignFolder(self.folder)
+        state = campaign.state()
+        charges = [charge for _, charge in state.charges]
+        # Charges are only added, each as planned; spending never falls and stays within the budget.
+        assert charges[: len(self.charges)] == self.charges
+        verification = campaign.verify()
+        assert verification.holds, verification.checks
+        assert self.spent <= verification.epsilon_spent <= 8
+        # Releases are only added, each after its own charge, and never replaced.
+        released = [*state.selected, *state.trained]
+        assert all(fact in released for fact in self.released)
+        assert len(state.selected) <= sum(isinstance(charge, ChargedSelection) for charge in charges)
+        assert len(state.trained) <= sum(isinstance(charge, ChargedTraining) for charge in charges)
+        # Labels that were acknowledged are there.
+        assert self.acknowledged.items() <= state.answers.items()
+        # Nobody is asked twice, retired records never.
+        asked = [name for group in state.groups for name in group]
+        assert len(asked) == len(set(asked))
+        self.charges, self.spent, self.released = charges, verification.epsilon_spent, released
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.root)
+
+
+Campaigns.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestCampaigns = Campaigns.TestCase

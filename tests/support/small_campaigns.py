@@ -1,0 +1,93 @@
+"""Campaigns of a second or two: real digits, a real model, a real plan, few of everything.
+
+As a program: small_campaigns.py ACTION FOLDER [FILE], to be killed by tests.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dpal
+from dpal.campaign.campaign import Campaign
+from dpal.campaign.folder import CampaignFolder
+from dpal.data import Pool, from_arrays, load_dataset
+
+RECORDS, INITIAL, QUERIES = 150, 40, (30, 20)
+
+
+def small_pool(part: str = "train", records: int = RECORDS) -> Pool:
+    digits = load_dataset("digits", part=part)
+    return digits.take(digits.ids[:records], name=part)
+
+
+def small_plan(**changed: Any) -> dpal.Plan:
+    options: dict[str, Any] = {
+        "target_epsilon": 8,
+        "target_delta": 1e-3,
+        "pool_size": RECORDS,
+        "initial_size": INITIAL,
+        "query_sizes": QUERIES,
+        "batch_size": 10,
+        "epochs": 1,
+        "accountant": "rdp",
+    }
+    return dpal.plan(**(options | changed))
+
+
+def linear_pool(records: int = 24) -> Pool:
+    """So small that a whole phase takes milliseconds."""
+    values = np.random.default_rng(3).normal(size=(records, 4)).astype(np.float32)
+    labels = (values[:, 0] > 0).astype(np.int64)
+    return from_arrays(values, classes=["no", "yes"], labels=labels, ids=[f"r{i:02d}" for i in range(records)])
+
+
+def linear_plan(records: int = 24, **changed: Any) -> dpal.Plan:
+    options = {"pool_size": records, "initial_size": 8, "query_sizes": (5, 4), "batch_size": 4, "epochs": 1}
+    return small_plan(**(options | changed))
+
+
+def linear_model() -> Any:
+    import torch
+
+    torch.manual_seed(1)
+    return torch.nn.Linear(4, 2)
+
+
+def create(folder: Path, *, seed: int | None = 7, oracle: str = "simulated", **changed: Any) -> Campaign:
+    return Campaign.create(
+        folder,
+        plan=small_plan(**changed),
+        pool=small_pool(),
+        model="small-cnn",
+        oracle=oracle,
+        evaluation=small_pool("test", 60),
+        evaluation_is_public=True,
+        training={"learning_rate": 2e-3},
+        seed=seed,
+        not_private=seed is not None,
+    )
+
+
+def reopened(folder: Path, oracle: str | None = None) -> Campaign:
+    return Campaign.open(folder, pool=small_pool(), evaluation=small_pool("test", 60), oracle=oracle)
+
+
+def main() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    action, folder = sys.argv[1], Path(sys.argv[2])
+    if action == "create":
+        create(folder, seed=json.loads(os.environ.get("SEED", "7")))
+    elif action == "run":
+        print(json.dumps(reopened(folder).run().to_json()))
+    elif action == "import":
+        print(json.dumps(CampaignFolder(folder).import_labels(sys.argv[3], small_pool())), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pictures import pixels, write_png
+from PIL import Image
+
+from dpal.campaign.exchange import export_requests, read_answers
+from dpal.campaign.oracles import CallableOracle, SimulatedOracle, as_oracle
+from dpal.data import Pool, from_arrays, from_image_folder
+from dpal.data.records import TextRecords
+from dpal.errors import InvalidArgument, LabelsRefused, MissingData
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 1, 8, 8), dtype=np.uint8)
+IDS = ["b/2", "a,1", "c;3", 'd"4', "0005", "e 6"]
+
+
+def image_pool() -> Pool:
+    return from_arrays(IMAGES, classes=["cat", "dog"], labels=[0, 1, 0, 1, None, 1], ids=IDS)
+
+
+def text_pool() -> Pool:
+    texts = TextRecords([("fever, cough",), ('she said "no"',), ("line\nbreak",)])
+    return Pool(name="notes", ids=np.array(["x", "y", "z"]), records=texts, classes=("no", "yes"))
+
+
+def rows(file: Path) -> list[list[str]]:
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        return list(csv.reader(lines))
+
+
+def test_an_export_has_a_line_and_a_picture_for_each_record(tmp_path: Path) -> None:
+    table = export_requests(image_pool(), ["b/2", "a,1", "0005"], tmp_path / "week 1")
+    assert rows(table)[0] == ["id", "file", "label"]
+    # In the order of the ids: the order of selection or of scores would tell something.
+    assert [row[0] for row in rows(table)[1:]] == ["0005", "a,1", "b/2"]
+    for row in rows(table)[1:]:
+        shown = np.asarray(Image.open(table.parent / row[1]))
+        assert np.array_equal(shown, IMAGES[IDS.index(row[0]), 0])
+
+
+def test_people_see_the_whole_image_not_the_models_crop(tmp_path: Path) -> None:
+    write_png(tmp_path / "scans" / "a.png", pixels(1, side=40))
+    pool = from_image_folder(tmp_path / "scans", classes=2, size=8)
+    table = export_requests(pool, ["a.png"], tmp_path / "out")
+    assert np.asarray(Image.open(table.parent / "images/000001.png")).shape == (40, 40, 3)
+
+
+def test_texts_come_back_with_their_ids(tmp_path: Path) -> None:
+    table = export_requests(text_pool(), ["z", "x", "y"], tmp_path / "out")
+    assert rows(table)[1:] == [["x", "fever, cough", ""], ["y", 'she said "no"', ""], ["z", "line\nbreak", ""]]
+
+
+def test_an_export_never_overwrites(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "labels.csv").write_text("weeks of work")
+    with pytest.raises(InvalidArgument, match="new or empty"):
+        export_requests(text_pool(), ["x"], tmp_path / "out")
+    assert (tmp_path / "out" / "labels.csv").read_text() == "weeks of work"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_a_filled_in_export_is_read_whatever_spreadsheet_saved_it(tmp_path: Path, separator: str, start: str) -> None:
+    table = export_requests(image_pool(), IDS, tmp_path / "out")
+    answers = {"b/2": "dog", "a,1": " cat ", "c;3": "skip", 'd"4': "Cannot tell", "0005": "1", "e 6": ""}
+    lines = rows(table)
+    filled = tmp_path / "filled.csv"
+    with filled.open("w", newline="", encoding="utf-8") as target:
+        target.write(start)
+        writer = csv.writer(target, delimiter=separator, lineterminator="\r\n")
+        writer.writerow(lines[0])
+        writer.writerows([[name, file, answers[name]] for name, file, _ in lines[1:]])
+    found = read_answers(filled, image_pool(), set(IDS))
+    assert found == {"b/2": 1, "a,1": 0, "c;3": "skip", 'd"4': "cannot-tell", "0005": 1}
+
+
+def test_every_problem_is_listed_and_nothing_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text('id,label\nb/2,dog\nnobody,cat\n0005,mouse\ne 6,cat\n"a,1",cat\n"a,1",dog\nb/2,dog\n')
+    with pytest.raises(LabelsRefused) as caught:
+        read_answers(file, image_pool(), set(IDS) - {"e 6"})
+    message = str(caught.value)
+    assert "4 problem(s)" in message
+    for part in ("line 3: the id 'nobody' is not in the pool", "line 4", "'mouse'", "cat, dog, or skip"):
+        assert part in message
+    assert "line 5: the id 'e 6' was not asked for" in message
+    assert "line 7: the id 'a,1' stands twice with different answers" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no column id, label"),
+        (b"name,label\nx,yes\n", "no column id"),
+        (b"id,answer\nx,yes\n", "no column label"),
+        (b"id,text,label\nx\n", "line 2 has only 1 cells"),
+        (b'id,label\n"x,yes\n', "cannot be read"),
+        (b"id,label\nx,\xff\xfe\n", "UTF-8"),
+    ],
+)
+def test_tables_that_are_none_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "labels.csv").write_bytes(content)
+    with pytest.raises(LabelsRefused, match=message):
+        read_answers(tmp_path / "labels.csv", text_pool(), {"x"})
+    with pytest.raises(MissingData):
+        read_answers(tmp_path / "none.csv", text_pool(), {"x"})
+
+
+def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
+    pool = from_arrays(IMAGES, classes=["edema", "fracture"], ids=IDS, multi_label=True)
+    table = export_requests(pool, IDS[:4], tmp_path / "out")
+    assert rows(table)[0] == ["id", "file", "edema", "fracture"]
+    file = tmp_path / "labels.csv"
+    file.write_text('id,edema,fracture\nb/2,1,0\n"a,1",0.8,0\nc;3,skip,\n"d""4",,\n')
+    assert read_answers(file, pool, set(IDS)) == {"b/2": (1.0, 0.0), "a,1": (pytest.approx(0.8), 0.0), "c;3": "skip"}
+    for wrong in ("b/2,1,", "b/2,2,0", "b/2,yes,0"):
+        file.write_text(f"id,edema,fracture\n{wrong}\n")
+        with pytest.raises(LabelsRefused, match="line 2"):
+            read_answers(file, pool, set(IDS))
+
+
+def test_the_simulated_oracle_knows_the_datasets_labels() -> None:
+    assert SimulatedOracle().ask(["a,1", "0005"], image_pool()) == {"a,1": 1, "0005": "skip"}
+    with pytest.raises(InvalidArgument, match="no labels"):
+        SimulatedOracle().ask(["x"], text_pool())
+
+
+def test_a_function_is_an_oracle() -> None:
+    seen: dict[str, object] = {}
+
+    def doctor(name: str, record: object) -> str | None:
+        seen[name] = record
+        return {"x": "yes", "y": None}.get(name, "cannot tell")
+
+    assert as_oracle(doctor).ask(["x", "y", "z"], text_pool()) == {"x": 1, "y": "skip", "z": "cannot-tell"}
+    assert seen["x"] == ("fever, cough",)
+    shapes = []
+    CallableOracle(lambda name, record: shapes.append(record.shape)).ask(["a,1"], image_pool())
+    assert shapes == [(1, 8, 8)]
+    with pytest.raises(InvalidArgument, match=r"'x' is 'maybe'.*no, yes"):
+        as_oracle(lambda name, record: "maybe").ask(["x"], text_pool())
+    with pytest.raises(InvalidArgument, match="simulated, files"):
+        as_oracle("crowd")
