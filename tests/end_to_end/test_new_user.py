@@ -1,0 +1,276 @@
+"""What a new user does, command by command, each in its own process."""
+
+import csv
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from real_data import real_file
+from safetensors.numpy import load_file
+
+from dpal.data import from_table, load_dataset
+
+ROOT = Path(__file__).parents[2]
+CLASSES = ["basophil", "eosinophil", "erythroblast", "ig", "lymphocyte", "monocyte", "neutrophil", "platelet"]
+
+
+def dpal(*words: object, cwd: Path, codes: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def fill_in(table: Path, truth: dict[str, str], *, leave_out: int = 0) -> None:
+    """What the experts do."""
+    with table.open(newline="", encoding="utf-8-sig") as lines:
+        rows = list(csv.reader(lines))
+    place = rows[0].index("label")
+    for row in rows[1 + leave_out :]:
+        row[place] = truth[row[0]]
+    with table.open("w", newline="", encoding="utf-8") as lines:
+        csv.writer(lines).writerows(rows)
+
+
+def test_the_commands_of_the_readme(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"(?ms)^```console\n(.*?)^```", readme)
+    commands = [shlex.split(line) for line in block.splitlines()]
+    assert {tuple(words[1:3]) for words in commands} >= {
+        ("labels", "export"),
+        ("labels", "import"),
+        ("verify", "trial"),
+    }
+    digits = load_dataset("digits")
+    assert digits.labels is not None
+    truth = {name: str(label) for name, label in zip(digits.ids.tolist(), digits.labels.tolist(), strict=True)}
+    for words in commands:
+        if words[1:3] == ["labels", "import"]:
+            fill_in(tmp_path / words[4], truth)
+        dpal(*words[1:], cwd=tmp_path, codes=(0, 3) if words[1] == "run" else (0,))
+    status = json.loads(dpal("status", "trial", "--json", cwd=tmp_path).stdout)
+    assert status["stage"] == "finished"
+    assert status["is_private"]
+    assert load_file(tmp_path / "model.safetensors")["classifier.bias"].shape == (10,)
+    card = json.loads((tmp_path / "model.safetensors.json").read_text())
+    assert card["epsilon"] <= 8
+    page = (tmp_path / "trial/reports/report.html").read_text()
+    assert "differential privacy allows" in page
+    assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    )
+
+
+def test_a_campaign_with_experts_on_real_blood_cells(tmp_path: Path) -> None:
+    file = real_file("bloodcell_128/val.parquet")
+    (tmp_path / "clinic.yaml").write_text(
+        f"""
+data:
+  source: table
+  options: {{file: {file}, image: image, id_column: id, classes: {CLASSES}, size: 16}}
+plan: {{target_epsilon: 8, initial_size: 120, query_sizes: [60, 40], batch_size: 40, epochs: 2}}
+model: {{name: small-cnn}}
+""",
+        encoding="utf-8",
+    )
+    dpal("init", "clinic", "--config", "clinic.yaml", cwd=tmp_path)
+    assert json.loads(dpal("status", "clinic", "--json", cwd=tmp_path).stdout)["stage"] == "planned"
+    known = from_table(file, image="image", label="label", id_column="id", classes=CLASSES)
+    assert known.labels is not None
+    truth = {name: CLASSES[label] for name, label in zip(known.ids.tolist(), known.labels.tolist(), strict=True)}
+    rounds = 0
+    while dpal("run", "clinic", cwd=tmp_path, codes=(0, 3)).returncode == 3:
+        rounds += 1
+        dpal("labels", "export", "clinic", "--to", f"round-{rounds}", cwd=tmp_path)
+        table = tmp_path / f"round-{rounds}/labels.csv"
+        assert (tmp_path / f"round-{rounds}/images/000001.png").stat().st_size > 1000
+        # A wrong word is refused whole.
+        fill_in(table, truth | dict.fromkeys(list(truth), "unicorn"))
+        refused = dpal("labels", "import", "clinic", table, cwd=tmp_path, codes=(2,))
+        assert "unicorn" in refused.stderr
+        assert json.loads(dpal("status", "clinic", "--json", cwd=tmp_path).stdout)["next_step"].startswith("wait")
+        # Then part of it, then the rest, with a skip among them.
+        fill_in(table, truth, leave_out=10)
+        with table.open(newline="") as lines:
+            rows = list(csv.reader(lines))
+        for row in rows[1:11]:
+            row[-1] = ""
+        with table.open("w", newline="") as lines:
+            csv.writer(lines).writerows(rows)
+        counts = json.loads(dpal("labels", "import", "clinic", table, "--json", cwd=tmp_path).stdout)
+        assert counts["waiting_for_labels"] == 10
+        fill_in(table, truth | {rows[1][0]: "cannot tell"})
+        counts = json.loads(dpal("labels", "import", "clinic", table, "--json", cwd=tmp_path).stdout)
+        assert counts["new"] == 10
+        assert counts["waiting_for_labels"] == 0
+    assert rounds == 3
+    status = json.loads(dpal("status", "clinic", "--json", cwd=tmp_path).stdout)
+    assert status["cannot_tell"] == 3
+    found = json.loads(dpal("verify", "clinic", "--json", cwd=tmp_path).stdout)
+    assert found["holds"]
+    plan = json.loads(dpal("report", "clinic", "--json", cwd=tmp_path).stdout)["plan"]
+    assert abs(found["epsilon_spent"] - plan["epsilon"]) <= 1e-9
+    assert found["epsilon_spent"] <= 8
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    done = dpal("demo", cwd=folder)
+    assert "threshold" in done.stdout
+    return folder
+
+
+def test_the_demo_leaves_campaigns_to_look_at(demo: Path) -> None:
+    assert (demo / "dpal-demo/learning.png").stat().st_size > 10_000
+    for name in ("random", "threshold"):
+        folder = f"dpal-demo/{name}"
+        assert json.loads(dpal("status", folder, "--json", cwd=demo).stdout)["stage"] == "finished"
+        assert json.loads(dpal("verify", folder, "--json", cwd=demo).stdout)["holds"]
+        dpal("report", folder, cwd=demo)
+        metrics = json.loads(dpal("status", folder, "--json", cwd=demo).stdout)["metrics"]
+        # Far above chance, which is 10%: the noise does not drown everything.
+        assert metrics[-1]["accuracy"] > 0.7
+
+
+def test_a_folder_that_is_no_demo_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "dpal-demo").mkdir()
+    (tmp_path / "dpal-demo/thesis.txt").write_text("mine")
+    dpal("demo", cwd=tmp_path, codes=(2,))
+    assert (tmp_path / "dpal-demo/thesis.txt").read_text() == "mine"
+
+
+def test_dp_accounting_finds_the_demo_within_its_budget(demo: Path) -> None:
+    """From the exported ledger alone: every group, every sequence of scores, both directions."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting_ledger import delta_of_branches, group_accountants
+
+    for name in ("random", "threshold"):
+        dpal("verify", f"dpal-demo/{name}", "--ledger", f"{name}.json", cwd=demo)
+        ledger = json.loads((demo / f"{name}.json").read_text())
+        accountants = group_accountants(ledger)
+        assert len(ledger["phases"]) == 4
+        for accountant in accountants:
+            assert accountant.get_epsilon(ledger["target_delta"]) <= ledger["target_epsilon"]
+        worst = delta_of_branches(ledger, accountants, ledger["target_epsilon"])
+        assert worst <= ledger["target_delta"]
+        if name == "threshold":
+            assert worst > 0.5 * ledger["target_delta"]
+
+
+def run_until(process: subprocess.Popen[bytes], folder: Path, words: str) -> None:
+    """Wait until the status says these words."""
+    for _ in range(600):
+        done = dpal("status", folder, "--json", cwd=folder.parent)
+        if words in done.stdout:
+            return
+        assert process.poll() is None
+        time.sleep(0.05)
+    raise AssertionError(words)
+
+
+def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    settings = [
+        "plan.epochs=200",
+        "plan.labelling_budget=300",
+        "plan.phases=2",
+        "model.name=small-cnn",
+        "oracle=simulated",
+    ]
+    flags = [word for each in settings for word in ("--set", each)]
+    dpal("init", "c", "--data", "digits", "--epsilon", 8, "--set", "plan.initial_size=200", *flags, cwd=tmp_path)
+    command = [sys.executable, "-c", "from dpal.cli import run; run()", "run", "c"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run_until(process, tmp_path / "c", '"interrupted"')
+    # Readers work and a second writer is refused meanwhile.
+    assert "is writing" in dpal("run", "c", cwd=tmp_path, codes=(4,)).stderr
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert b"Nothing is lost" in out + err
+    status = json.loads(dpal("status", "c", "--json", cwd=tmp_path).stdout)
+    assert status["labelled"] == 200
+    assert status["stage"] == "interrupted"
+
+
+def test_init_asks_on_a_terminal(tmp_path: Path) -> None:
+    answers = [b"digits", b"4", b"300", b"simulated"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.execv(sys.executable, [sys.executable, "-c", "from dpal.cli import run; run()", "init", "mine"])  # noqa: S606
+    seen = b""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                seen += os.read(terminal, 4096)
+            except OSError:
+                break
+        if answers and seen.rstrip().endswith(b":") and seen.count(b"]:") > 4 - len(answers):
+            os.write(terminal, answers.pop(0) + b"\n")
+    os.waitpid(child, 0)
+    status = json.loads(dpal("status", "mine", "--json", cwd=tmp_path).stdout)
+    assert status["epsilon_budget"] == 4
+    assert "records" in seen.decode()
+
+
+def test_a_seeded_campaign_says_not_private_everywhere(tmp_path: Path) -> None:
+    flags = ["--set", "plan.labelling_budget=60", "--set", "plan.initial_size=60", "--set", "plan.phases=1"]
+    flags += ["--set", "plan.epochs=1", "--set", "model.name=small-cnn", "--set", "oracle=simulated"]
+    dpal("init", "c", "--data", "digits", *flags, "--seed", 7, cwd=tmp_path, codes=(2,))
+    assert not (tmp_path / "c").exists()
+    dpal("init", "c", "--data", "digits", *flags, "--seed", 7, "--not-private", cwd=tmp_path)
+    for words in (("run", "c"), ("status", "c"), ("verify", "c"), ("export-model", "c", "--to", "m.safetensors")):
+        assert "NOT PRIVATE" in dpal(*words, cwd=tmp_path).stdout, words
+    dpal("report", "c", cwd=tmp_path)
+    assert "nothing is private" in (tmp_path / "c/reports/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("status", "nowhere"), 5, "no campaign"),
+        (("run", "nowhere"), 2, "no file"),
+        (("init", "c"), 2, "--config"),
+        (("init", "c", "--data", "cifar11"), 2, "cifar10"),
+        (("init", "c", "--config", "none.yaml"), 2, "none.yaml"),
+        (("init", "c", "--data", "digits", "--set", "plan.epsilon=3"), 2, "plan.epsilon"),
+        (("init", "c", "--data", "digits", "--set", "model.name=resnet10"), 2, "resnet9"),
+        (("labels", "import", "nowhere", "x.csv"), 5, "no campaign"),
+    ],
+)
+def test_errors_are_one_clear_message(tmp_path: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    done = dpal(*words, cwd=tmp_path, codes=(code,))
+    assert message in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_explains_itself(tmp_path: Path) -> None:
+    names = (
+        "init",
+        "plan",
+        "run",
+        "status",
+        "verify",
+        "report",
+        "export-model",
+        "demo",
+        "labels",
+        "epsilon",
+        "show-plan",
+    )
+    text = dpal("--help", cwd=tmp_path).stdout
+    for name in names:
+        assert name in text
+        assert len(dpal(name, "--help", cwd=tmp_path).stdout) > 200
