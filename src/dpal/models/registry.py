@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 from dpal.errors import InvalidArgument
@@ -27,8 +28,15 @@ def maker_of(name: str) -> Callable[..., Any]:
     return MODELS[name] if name in MODELS else _imported(name)
 
 
-def build_model(name: str, options: Mapping[str, Any] | None = None) -> nn.Module:
-    """A model by its name here, or by an import path "package.module:function" that returns a torch module."""
+def build_model(name: str, options: Mapping[str, Any] | None = None, *, seed: int | None = None) -> nn.Module:
+    """A model by its name here, or by an import path "package.module:function" that returns a torch module.
+
+    A seed makes the first weights repeat; torch's own generator is left as it was.
+    """
+    if seed is not None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return build_model(name, options)
     maker = maker_of(name)
     try:
         model = maker(**(options or {}))

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +14,17 @@ from torch import nn
 
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Phase
-from dpal.randomness import Randomness
+from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
-from dpal.training.checkpoints import load_weights, save_weights
+from dpal.training.checkpoints import load_weights, save_weights, words_in, write_tensors
 from dpal.training.data import Scaling
 from dpal.training.loop import PhaseResult, TrainingSettings, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.optimizers import make_optimizer
 from dpal.training.predict import logits
 from dpal.training.sources import Readable, source_for
+
+_REHEARSED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,8 @@ class LearnerSettings:
     def place(self) -> torch.device:
         """The device: a GPU where there is one."""
         if self.device != "auto":
+            if self.device.startswith("cuda") and not torch.cuda.is_available():
+                raise InvalidArgument("device", self.device, "cpu here: torch finds no GPU")
             return torch.device(self.device)
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -56,13 +62,39 @@ class Learner:
         )
         self.average = None if settings.average is None else WeightAverage(self.model, decay=settings.average)
 
-    def save(self, path: Path) -> None:
-        """Write the weights to a file."""
-        save_weights(path, self.model, self.average)
+    def save(self, path: Path, *, mark: str = "", engine: str = "") -> None:
+        """Write the weights to a file, with a mark of what they are."""
+        save_weights(path, self.model, self.average, {"mark": mark, "engine": engine})
+
+    def engine_in(self, path: Path, mark: str) -> str | None:
+        """The engine that trained the weights in a file, if they have this mark."""
+        words = words_in(path)
+        return words.get("engine", "") if words.get("mark") == mark else None
 
     def load(self, path: Path) -> None:
         """Take the weights from a file."""
         load_weights(path, self.model, self.average)
+
+    def rehearse(self, classes: int) -> None:
+        """One private step on made-up records, with a copy of the model: what cannot work fails now, at no cost."""
+        shapes = self.records.read(np.arange(1))
+        named = shapes if isinstance(shapes, dict) else {"": shapes}
+        rng = np.random.default_rng(0)
+        made = {name: _made_up(each, rng) for name, each in named.items()}
+        values: Any = made.get("", made)
+        targets = rng.integers(0, 2, (_REHEARSED, classes)).astype(np.float32) if self.multi_label else None
+        copy = Learner(deepcopy(self.model), _MadeUp(values), multi_label=self.multi_label, settings=self.settings)
+        found = copy.logits_of(copy.records)
+        if found.shape[1] != classes:
+            raise InvalidArgument("the number of the model's outputs", found.shape[1], f"{classes}, one a class")
+        copy.train(
+            Phase(steps=1, noise_multiplier=1.0, expected_batch_size=2.0, sampling_probabilities=(1.0,)),
+            [np.arange(_REHEARSED)],
+            np.zeros(_REHEARSED, dtype=np.int64) if targets is None else targets,
+            randomness=SecureRandomness(),
+            description="rehearsal",
+            after_step=lambda step: None,
+        )
 
     def train(
         self,
@@ -113,11 +145,13 @@ class Learner:
 
     def export(self, path: Path) -> None:
         """The weights that predict, under the model's own names, for use without dpal."""
-        from safetensors.torch import save_file
-
         with self._best():
             state = {name: each.detach().cpu().contiguous().clone() for name, each in self.model.state_dict().items()}
-        save_file(state, path)
+        write_tensors(path, state)
+
+    def device_name(self) -> str:
+        """What the device is called, for records of where something ran."""
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
 
     def _best(self) -> AbstractContextManager[None]:
         return nullcontext() if self.average is None else self.average.applied()
@@ -128,6 +162,31 @@ class Learner:
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
             yield
+
+
+class _MadeUp:
+    """Records that nobody has."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return _REHEARSED
+
+    bytes_each = 0
+
+    def read(self, positions: NDArray[np.int64]) -> Any:
+        if isinstance(self.values, dict):
+            return {name: part[positions] for name, part in self.values.items()}
+        return self.values[positions]
+
+
+def _made_up(like: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Rows of the same shape and kind, without the record's values; zeros and ones are valid token numbers."""
+    shape = (_REHEARSED, *like.shape[1:])
+    if like.dtype.kind == "f":
+        return rng.normal(size=shape).astype(like.dtype)
+    return rng.integers(0, 256 if like.dtype == np.uint8 else 2, shape).astype(like.dtype)
 
 
 def _classifier(model: nn.Module) -> nn.Module | None:

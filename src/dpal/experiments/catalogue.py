@@ -1,0 +1,39 @@
+"""All experiments by name."""
+
+from dpal.errors import InvalidArgument
+from dpal.experiments.ablations import (
+    ALTERNATIVES,
+    BUDGET,
+    HISTOGRAMS,
+    LABELS,
+    MECHANISMS,
+    PLANNING,
+    SELECTION_QUALITY,
+    SPLIT,
+)
+from dpal.experiments.experiment import Experiment
+from dpal.experiments.table1 import HEADLINE, OWN, SKIN, TABLE1
+
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each
+    for each in (
+        HEADLINE,
+        OWN,
+        TABLE1,
+        SPLIT,
+        LABELS,
+        BUDGET,
+        ALTERNATIVES,
+        MECHANISMS,
+        SELECTION_QUALITY,
+        HISTOGRAMS,
+        PLANNING,
+        SKIN,
+    )
+}
+
+
+def experiment_named(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise InvalidArgument("the experiment", name, f"one of {', '.join(EXPERIMENTS)}")
+    return EXPERIMENTS[name]

@@ -1,0 +1,97 @@
+"""The methods of Table I as rows, and our own: what each changes against the paper's entropy with Laplace."""
+
+from typing import Any
+
+from dpal.experiments.runs import Row
+
+SELECTION_EPSILON = 2.0
+ACQUISITIONS = ("least-confidence", "minimum-margin", "entropy", "bald")
+_TITLES = {
+    "least-confidence": "Least confidence",
+    "minimum-margin": "Minimum margin",
+    "entropy": "Entropy",
+    "bald": "MC BALD",
+}
+_LAPLACE = {"selection": "laplace", "selection_epsilon": SELECTION_EPSILON}
+_THRESHOLD = {"selection": "threshold", "selection_epsilon": SELECTION_EPSILON, "accounting": "branch"}
+_COPIES = {"augmentation": {"copies": 4, "flip": True, "crop": 4}}
+
+
+def random(task: str, name: str = "random", **changes: Any) -> Row:
+    """Plain private training on a random subset: the paper's main baseline."""
+    return Row(name=name, title="Random", task=task, at_once=True, **changes)
+
+
+def random_naive_al(task: str) -> Row:
+    return Row(name="random-naive-al", title="Random naive AL", task=task, plan={"planner": "naive"})
+
+
+def random_al(task: str) -> Row:
+    return Row(name="random-al", title="Random AL", task=task)
+
+
+def without_privacy(task: str, acquisition: str = "entropy") -> Row:
+    """The training is private, the selection is not: an upper bound."""
+    return Row(
+        name=f"{acquisition}-none",
+        title=f"{_TITLES[acquisition]}, selection not private",
+        task=task,
+        plan={"selection": "none"},
+        acquisition=acquisition,
+    )
+
+
+def with_laplace(task: str, acquisition: str = "entropy", *, name: str = "", title: str = "", **changes: Any) -> Row:
+    """The paper's method. `plan` in the changes goes on top of its plan."""
+    plan = {**_LAPLACE, **changes.pop("plan", {})}
+    return Row(
+        name=name or f"{acquisition}-laplace",
+        title=title or f"{_TITLES[acquisition]}, Laplace",
+        task=task,
+        plan=plan,
+        acquisition=acquisition,
+        **changes,
+    )
+
+
+def with_threshold(task: str) -> Row:
+    """Threshold sampling with branch accounting, and nothing else of ours."""
+    return Row(name="entropy-threshold", title="Entropy, threshold sampling", task=task, plan=_THRESHOLD)
+
+
+def everything(task: str) -> Row:
+    """All of ours together, with twice the paper's learning rate and an average over a longer time."""
+    return Row(
+        name="ours",
+        title="Ours, everything on",
+        task=task,
+        plan={**_THRESHOLD, "planner": "optimised", "accountant": "pld"},
+        training={**_COPIES, "learning_rate": 2e-3},
+        average=0.995,
+    )
+
+
+def paper_methods(task: str, acquisitions: tuple[str, ...] = ACQUISITIONS) -> tuple[Row, ...]:
+    """The rows of Table I, in its order."""
+    return (
+        random(task),
+        random_naive_al(task),
+        random_al(task),
+        *(without_privacy(task, each) for each in acquisitions),
+        *(with_laplace(task, each) for each in acquisitions),
+    )
+
+
+def own_columns(task: str) -> tuple[Row, ...]:
+    """The paper's entropy with Laplace, each of our changes alone, and all together."""
+    return (
+        with_laplace(task),
+        with_laplace(task, name="own-pld", title="PLD accounting", plan={"accountant": "pld"}),
+        with_threshold(task),
+        with_laplace(task, name="own-optimised", title="Optimised plan", plan={"planner": "optimised"}),
+        with_laplace(task, name="own-average", title="Average of the weights selects", average=0.99),
+        with_laplace(task, name="own-copies", title="Four augmented copies", training=_COPIES),
+        with_laplace(task, name="own-learning-rate", title="Learning rate 2e-3", training={"learning_rate": 2e-3}),
+        random(task, name="random-pld", plan={"accountant": "pld"}),
+        everything(task),
+    )

@@ -1,0 +1,61 @@
+"""The page of results, docs/results.md: generated, so that only what was really run is in it."""
+
+from dpal.errors import InvalidArgument
+from dpal.experiments.catalogue import EXPERIMENTS
+from dpal.experiments.differences import DIFFERENCES, INTRODUCTION
+from dpal.experiments.experiment import METRIC, Experiment
+from dpal.experiments.results import Results, finished
+from dpal.experiments.scales import FULL, SCALES
+from dpal.experiments.tables import table_of
+
+_LEGEND = (
+    "Percent on the test set after the last phase, mean ± deviation over seeds, with the number of seeds in brackets. "
+    "*weights* are the plain weights, as in the paper; *average* is their moving average, kept in every run."
+)
+
+
+def page_of(results: Results, *, scale: str = FULL) -> str:
+    """All experiments, those without any result in one line each."""
+    if scale not in SCALES:
+        raise InvalidArgument("scale", scale, f"one of {', '.join(SCALES)}")
+    parts = [f"# Results\n\n{INTRODUCTION}\n"]
+    if scale != FULL:
+        parts.append(f"**{SCALES[scale].words}.**\n")
+    missing: list[Experiment] = []
+    for experiment in EXPERIMENTS.values():
+        if _anything(experiment, results, scale):
+            parts.append(section_of(experiment, results, scale=scale))
+        else:
+            missing.append(experiment)
+    if missing:
+        lines = "\n".join(f"- {each.title}: `dpal experiments run {each.name} --scale full`" for each in missing)
+        parts.append(f"## Not run yet\n\n{lines}\n")
+    return "\n".join(parts)
+
+
+def section_of(experiment: Experiment, results: Results, *, scale: str = FULL) -> str:
+    """One experiment: its table, and what is to be said about it."""
+    words = [f"## {experiment.title}\n"]
+    if scale != FULL:
+        words.append(f"{SCALES[scale].words}.\n")
+    if experiment.shows == METRIC:
+        words.append(f"{_LEGEND}\n")
+    words.append(f"{table_of(experiment, results, scale=scale).markdown()}\n")
+    words += [f"{text}\n" for text in (_where(experiment, results, scale), experiment.remark) if text]
+    if scale == FULL and experiment.name in DIFFERENCES:
+        words.append(f"{DIFFERENCES[experiment.name]}\n")
+    words.append(f"`dpal experiments run {experiment.name} --scale {scale}`\n")
+    return "\n".join(words)
+
+
+def _where(experiment: Experiment, results: Results, scale: str) -> str:
+    places = {
+        (document["device"], document.get("precision", "float64"), document["versions"].get("torch", ""))
+        for row in experiment.rows
+        for document in finished(results, row, scale=scale, seeds=experiment.seeds)
+    }
+    return "; ".join(f"On {device}, {precision}, torch {torch}." for device, precision, torch in sorted(places))
+
+
+def _anything(experiment: Experiment, results: Results, scale: str) -> bool:
+    return any(finished(results, row, scale=scale, seeds=experiment.seeds) for row in experiment.rows)

@@ -1,0 +1,120 @@
+"""Results: one small JSON file a run, and the folder they lie in."""
+
+import importlib.metadata
+import json
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, cast
+
+from dpal.campaign.files import write_text
+from dpal.errors import BadData
+from dpal.experiments.runs import Row, Run
+from dpal.experiments.tasks import TASKS
+
+SCHEMA_VERSION = 1
+FOLDER = Path("experiments") / "results"
+_PACKAGES = ("dpal", "torch", "numpy", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Of what computes, as far as it is installed by name."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name == "dpal":
+                from dpal import __version__
+
+                found[name] = __version__
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The files of results under a folder, by scale."""
+
+    folder: Path
+
+    def path(self, run: Run) -> Path:
+        return self.folder / run.scale / f"{run.name}.json"
+
+    def read(self, run: Run) -> dict[str, Any] | None:
+        """The result of a run, or None. A result of other settings is refused: it must not stand for this run."""
+        path = self.path(run)
+        if not path.is_file():
+            return None
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            found = document["run_hash"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadData(f"{path} is no result of an experiment ({type(error).__name__}). Move it away.") from error
+        if found != run.hash():
+            raise BadData(
+                f"{path} was made with other settings than {run.name} has now. Move it away to run this again, or go "
+                "back to the version of dpal that made it."
+            )
+        return cast("dict[str, Any]", document)
+
+    def write(self, run: Run, measured: dict[str, Any]) -> Path:
+        """One file, whole or not at all."""
+        path = self.path(run)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "run": run.description(),
+            "run_hash": run.hash(),
+            "nothing_is_private": "seeded, so that it repeats",
+            "versions": versions(),
+            **measured,
+        }
+        write_text(path, json.dumps(_rounded(document), indent=1, ensure_ascii=False) + "\n")
+        return path
+
+
+def _rounded(value: Any) -> Any:
+    """Seven digits are more than any measurement here has."""
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    if isinstance(value, dict):
+        # The description is what the hash is of: it stays as it is.
+        return {key: each if key == "run" else _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A mean over seeds, in percent."""
+
+    mean: float
+    deviation: float | None
+    seeds: int
+
+    def __str__(self) -> str:
+        spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
+        return f"{self.mean:.2f}{spread} ({self.seeds})"
+
+
+def figure(documents: list[dict[str, Any]], metric: str, kind: str) -> Figure | None:
+    """The metric after the last phase, of the weights or of their average."""
+    values = [100 * document["phases"][-1][kind][metric] for document in documents if document.get("phases")]
+    if not values:
+        return None
+    return Figure(mean=mean(values), deviation=stdev(values) if len(values) > 1 else None, seeds=len(values))
+
+
+def finished(results: Results, row: Row, *, scale: str, seeds: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The results that are there, in the order of seeds."""
+    found = (results.read(Run(row=row, scale=scale, seed=seed)) for seed in seeds)
+    return [document for document in found if document is not None]
+
+
+def metric_of(row: Row, documents: list[dict[str, Any]]) -> str:
+    """The task's metric; a stand-in for a task may not have it."""
+    wanted = TASKS[row.task].metric
+    known = documents[0]["phases"][-1]["weights"] if documents and documents[0].get("phases") else {}
+    return wanted if wanted in known or not known else "accuracy"

@@ -1,0 +1,128 @@
+"""What a run is: one row of a table, at one scale, with one seed. Its description is frozen and has a hash."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpal.experiments.scales import FULL, SCALES
+from dpal.experiments.tasks import TASKS, Task
+
+# The average is kept in every run, whether or not the run selects and predicts with it: it costs nothing.
+AVERAGE_DECAY = 0.99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A method on a task. What it does not say is the paper's way: Rényi, basic accounting, no average."""
+
+    name: str
+    title: str
+    task: str
+    # Arguments of dpal.plan and of the campaign's training on top of the task's.
+    plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    training: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    acquisition: str = "entropy"
+    # Everything is labelled and trained on at once.
+    at_once: bool = False
+    # The labelling budget as a multiple of the task's; all group sizes change alike.
+    labels: float = 1.0
+    # The decay of the average that selects and predicts; None: the weights themselves.
+    average: float | None = None
+    # Only plan, for the time it takes, with so many training phases.
+    plan_only_phases: int | None = None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.task}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A row at a scale with a seed."""
+
+    row: Row
+    scale: str = FULL
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.full_name}.seed-{self.seed}"
+
+    @property
+    def task(self) -> Task:
+        return SCALES[self.scale].changed(TASKS[self.row.task])
+
+    def plan_arguments(self) -> dict[str, Any]:
+        """The arguments of dpal.plan, all sizes filled in."""
+        task, row = self.task, self.row
+        sizes = [max(1, round(size * row.labels)) for size in (task.initial_size, *task.query_sizes)]
+        epochs = task.epochs_of_campaign / len(sizes)
+        if row.at_once:
+            sizes, epochs = [sum(sizes)], task.epochs
+        if row.plan_only_phases is not None:
+            sizes = _in_phases(task, row.plan_only_phases)
+        return {
+            "target_epsilon": 8.0,
+            "target_delta": task.target_delta,
+            "pool_size": task.pool_size,
+            "initial_size": sizes[0],
+            "query_sizes": sizes[1:],
+            "batch_size": min(task.batch_size, sizes[0]),
+            "epochs": epochs,
+            "planner": "no-al" if row.at_once else "step-amplification",
+            "selection": "random",
+            "accountant": "rdp",
+            "accounting": "basic",
+            **row.plan,
+        }
+
+    def training(self) -> dict[str, Any]:
+        """The training section of the campaign, apart from where it runs."""
+        task = self.task
+        return {
+            "optimizer": task.optimizer,
+            "learning_rate": task.learning_rate,
+            "max_grad_norm": task.max_grad_norm,
+            "average": self.row.average,
+            **self.row.training,
+        }
+
+    def model_options(self) -> dict[str, Any]:
+        """The model's, with dropout where BALD needs it."""
+        task = self.task
+        return {**task.model_options, **({"dropout": task.dropout} if self.row.acquisition == "bald" else {})}
+
+    def description(self) -> dict[str, Any]:
+        """Everything that decides the result, apart from the machine it runs on."""
+        task = self.task
+        return {
+            "row": self.row.name,
+            "task": task.name,
+            "scale": self.scale,
+            "seed": self.seed,
+            "data": {
+                "source": task.source,
+                "train": dict(task.train),
+                "test": dict(task.test),
+                "test_size": task.test_size,
+            },
+            "plan": self.plan_arguments(),
+            "training": self.training(),
+            "measured_average": self.row.average or AVERAGE_DECAY,
+            "model": {"name": task.model, "options": self.model_options()},
+            "acquisition": self.row.acquisition,
+            "plan_only": self.row.plan_only_phases is not None,
+        }
+
+    def hash(self) -> str:
+        """Of the description, to tell a result of these settings from one of others."""
+        text = json.dumps(self.description(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _in_phases(task: Task, phases: int) -> list[int]:
+    """The task's labels in another number of phases: the initial set, and equal queries."""
+    left = task.labelling_budget - task.initial_size
+    return [task.initial_size, *(left // (phases - 1) for _ in range(phases - 1))]

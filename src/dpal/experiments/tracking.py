@@ -1,0 +1,28 @@
+"""A learner that keeps the weights and their average side by side, so that one run measures both."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+from dpal.training.learner import Learner
+
+
+class TrackingLearner(Learner):
+    """Always averages; `predicts_with_average` says which of the two scores, selects and is measured."""
+
+    def __init__(self, learner: Learner, *, decay: float, predicts_with_average: bool) -> None:
+        super().__init__(
+            learner.model,
+            learner.records,
+            multi_label=learner.multi_label,
+            settings=replace(learner.settings, average=decay),
+        )
+        self.predicts_with_average = predicts_with_average
+
+    def _best(self) -> AbstractContextManager[None]:
+        return super()._best() if self.predicts_with_average else nullcontext()
+
+
+def tracking(make: Callable[[], Learner], *, decay: float, predicts_with_average: bool) -> Callable[[], Learner]:
+    """The same learners, tracking."""
+    return lambda: TrackingLearner(make(), decay=decay, predicts_with_average=predicts_with_average)
