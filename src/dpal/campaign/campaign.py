@@ -3,7 +3,7 @@
 import inspect
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,18 @@ from dpal.campaign.config import (
     Training,
     checked_config,
     read_config,
+    settings_hash,
 )
 from dpal.campaign.files import sync_folder, write_text, write_whole
+from dpal.campaign.head import remember
 from dpal.campaign.oracles import Oracle, as_oracle
-from dpal.campaign.runner import WEIGHTS, CampaignRun, Parts, created_fact
+from dpal.campaign.runner import CampaignRun, Parts, created_fact
+from dpal.campaign.state import WEIGHTS
 from dpal.campaign.store import Store
 from dpal.data import Pool, tokenized
 from dpal.data.opening import open_pool, with_absolute_paths
 from dpal.data.records import Records, TextRecords
-from dpal.errors import InvalidArgument
+from dpal.errors import DamagedCampaign, InvalidArgument
 from dpal.models.registry import build_model, maker_of
 from dpal.planning import api
 from dpal.planning.plan import Plan
@@ -75,7 +78,7 @@ class Campaign(CampaignRun):
             "model": {"name": model, "options": {}} if isinstance(model, str) else None,
             "training": training.model_dump() if isinstance(training, Training) else dict(training or {}),
             "text": text.model_dump() if isinstance(text, Text) else text,
-            "acquisition": {"name": acquisition if isinstance(acquisition, str) else acquisition.name},
+            "acquisition": _described(acquisition),
             "oracle": as_oracle(oracle).name,
             "seed": seed,
             "not_private": not_private,
@@ -124,6 +127,11 @@ class Campaign(CampaignRun):
     @classmethod
     def _opened(cls, folder: Path | str, config: CampaignConfig, parts: Parts) -> "Campaign":
         campaign = cls(folder, parts)
+        if settings_hash(config) != campaign.state().created.settings:
+            raise DamagedCampaign(
+                f"{Path(folder) / NAME} is not as it was when the campaign was made. Put it back (only where data lies "
+                "may change), or make a new campaign. Nothing was changed."
+            )
         campaign.config = config
         return campaign
 
@@ -139,6 +147,12 @@ def _resolved(config: CampaignConfig, base: Path) -> CampaignConfig:
         changes["evaluation"] = config.evaluation.model_copy(update={"options": options})
     if config.model is not None and config.model.name == "text-classifier" and config.text is None:
         changes["text"] = Text(tokenizer=str(config.model.options.get("name", "")))
+    text = changes.get("text", config.text)
+    if text is not None and (base / text.tokenizer).is_dir():
+        changes["text"] = text.model_copy(update={"tokenizer": str((base / text.tokenizer).resolve())})
+    if config.model is not None and (base / str(config.model.options.get("name", "\0"))).is_dir():
+        options = config.model.options | {"name": str((base / config.model.options["name"]).resolve())}
+        changes["model"] = config.model.model_copy(update={"options": options})
     return config.model_copy(update=changes)
 
 
@@ -161,6 +175,8 @@ def _parts(
         pool = open_pool(config.data.source, config.data.options)
     if evaluation is None and config.evaluation is not None:
         evaluation = open_pool(config.evaluation.source, config.evaluation.options)
+    if evaluation is not None and not evaluation.labelled().any():
+        raise InvalidArgument("the evaluation's pool", "without labels", "labelled, or left out")
     if evaluation is not None and (evaluation.classes, evaluation.multi_label) != (pool.classes, pool.multi_label):
         raise InvalidArgument("the evaluation's classes", evaluation.classes, f"the pool's: {', '.join(pool.classes)}")
     records = _inputs(pool, config.text)
@@ -169,7 +185,7 @@ def _parts(
     chosen = model if model is not None and not isinstance(model, str) else None
 
     def learner() -> Learner:
-        built = _built(config.model, pool, records) if chosen is None else chosen
+        built = _built(config.model, pool, records, config.seed) if chosen is None else _module(chosen)
         return Learner(built, records, multi_label=pool.multi_label, settings=config.training.settings())
 
     return Parts(
@@ -203,7 +219,20 @@ def _inputs(pool: Pool, text: Text | None) -> Records:
     return tokenized(pool, model=text.tokenizer, max_length=text.max_length).records
 
 
-def _built(model: Model | None, pool: Pool, records: Records) -> Any:
+def _module(given: ModelLike) -> Any:
+    """A torch module as it is, or what a function makes."""
+    return given if hasattr(given, "state_dict") or not callable(given) else given()
+
+
+def _described(acquisition: str | Acquisition) -> dict[str, Any]:
+    """An acquisition function as the configuration has it."""
+    if isinstance(acquisition, str):
+        return {"name": acquisition}
+    own = [each.name for each in fields(acquisition) if each.name not in ("classes", "multi_label")]
+    return {"name": acquisition.name, "options": {name: getattr(acquisition, name) for name in own}}
+
+
+def _built(model: Model | None, pool: Pool, records: Records, seed: int | None) -> Any:
     """The model, with classes and channels from the pool where its function takes them and nobody said."""
     if model is None:
         raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
@@ -215,11 +244,12 @@ def _built(model: Model | None, pool: Pool, records: Records) -> Any:
         first = records.read(np.arange(1))
         if not isinstance(first, dict) and first.ndim == 4:
             options.setdefault("channels", int(first.shape[1]))
-    return build_model(model.name, options)
+    return build_model(model.name, options, seed=seed)
 
 
 def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
     """Check everything, then make the folder, whole or not at all."""
+    folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument("the folder", str(folder), "one that is new or empty. Nothing was changed")
     pool = parts.pool
@@ -243,11 +273,14 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
     if parts.evaluation is not None:
         _read_all(parts.evaluation, parts.evaluation.records)
     learner = parts.learner()
+    learner.rehearse(len(pool.classes))
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
+        # Labels and, while a step is under way, its key: for the owner's eyes.
+        draft.mkdir(mode=0o700, parents=True)
         for part in ("checkpoints", "reports"):
-            (draft / part).mkdir(parents=True)
+            (draft / part).mkdir()
         faults.reached("create.folder")
         write_whole(draft / WEIGHTS, learner.save)
         faults.reached("create.weights")
@@ -259,10 +292,10 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             acquisition=parts.acquisition,
             initial=initial,
             weights=draft / WEIGHTS,
-            seed=config.seed,
+            config=config,
         )
         try:
-            store.append(fact, after=0)
+            remember(draft, [store.append(fact, after=0)])
         finally:
             store.close()
         faults.reached("create.database")

@@ -1,5 +1,7 @@
 """The configuration of a campaign: what a person writes in a YAML file, checked, with every default filled in."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -142,6 +144,12 @@ class CampaignConfig(_Section):
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def settings_hash(config: CampaignConfig) -> str:
+    """The hash of a configuration, but for where data lies: that may move, and is checked by ids and classes."""
+    document = config.model_dump(mode="json", exclude={"data", "evaluation"})
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def read_config(file: Path, settings: Sequence[str] = ()) -> CampaignConfig:

@@ -27,6 +27,8 @@ def export_requests(pool: Pool, ids: Sequence[str], folder: Path) -> Path:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument("the folder for the export", str(folder), "one that is new or empty")
+    if pool.multi_label and "id" in pool.classes:
+        raise InvalidArgument("a class", "id", "called otherwise: the table needs the column id for the records")
     few = pool.take(sorted(ids))
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
@@ -36,15 +38,26 @@ def export_requests(pool: Pool, ids: Sequence[str], folder: Path) -> Path:
         answers = pool.classes if pool.multi_label else ("label",)
         with (draft / TABLE).open("w", newline="", encoding="utf-8-sig") as lines:
             writer = csv.writer(lines)
-            writer.writerow(["id", *columns, *answers])
+            writer.writerow(["id", *(_free(name, answers) for name in columns), *answers])
             for row, name in enumerate(few.ids):
-                writer.writerow([name, *(column[row] for column in columns.values()), *("" for _ in answers)])
+                shown = (_harmless(column[row]) for column in columns.values())
+                writer.writerow([name, *shown, *("" for _ in answers)])
         if folder.exists():
             folder.rmdir()
         draft.replace(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder / TABLE
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    """The name of a column that no class has."""
+    return name if name not in taken else _free(f"{name} ", taken)
+
+
+def _harmless(text: str) -> str:
+    """A text that a spreadsheet shows instead of running it as a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _columns(few: Pool, folder: Path) -> dict[str, list[str]]:
@@ -89,9 +102,11 @@ def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
     problems: list[str] = []
     found: dict[str, Answer] = {}
     for line, cells in _rows(file, wanted):
-        name, given = cells[0].strip(), [cell.strip() for cell in cells[1:]]
+        given = [cell.strip() for cell in cells[1:]]
         if not any(given):
             continue
+        # An id is taken as it stands; a spreadsheet may have put spaces around it.
+        name = cells[0] if cells[0] in known else cells[0].strip()
         if name not in asked:
             why = "was not asked for" if name in known else "is not in the pool"
             problems.append(f"line {line}: the id {name!r} {why}")
@@ -114,36 +129,55 @@ def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
 def _answer(given: list[str], name: str, pool: Pool) -> Answer:
     if not pool.multi_label:
         return read_answer(given[0], name, pool.classes, False)
-    words = {word_for_no_label(each, pool.classes) for each in given if each} - {None}
-    if words:
+    words = {word_for_no_label(each, pool.classes) for each in given if each}
+    if len(words) == 1 and None not in words:
         return words.pop() or NO_LABEL[0]
-    return read_answer([float(each) for each in given], name, pool.classes, True)
+    try:
+        return read_answer([float(each) for each in given], name, pool.classes, True)
+    except ValueError as error:
+        allowed = f"{len(pool.classes)} numbers from 0 to 1, or one of {', '.join(NO_LABEL)} alone"
+        raise InvalidArgument(f"the answer for {name!r}", given, allowed) from error
 
 
 def _rows(file: Path, wanted: list[str]) -> list[tuple[int, list[str]]]:
     """The wanted cells of each line, whichever of the three usual separators the table has."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as lines:
-            header_line = lines.readline()
-            separator = max(",;\t", key=header_line.count)
-            lines.seek(0)
+            start = lines.tell()
+            first = lines.readline()
+            if first.lower().startswith("sep="):
+                # Excel's own way to say what separates cells.
+                start, first = lines.tell(), lines.readline()
+            separator = max(",;\t", key=first.count)
+            lines.seek(start)
             reader = csv.reader(lines, delimiter=separator, strict=True)
-            header = [cell.strip() for cell in next(reader, [])]
+            header = [_heading(cell, wanted) for cell in next(reader, [])]
             missing = [name for name in wanted if name not in header]
             if missing:
                 raise LabelsRefused(
                     f"{file} has no column {', '.join(missing)}; it has {', '.join(header) or 'none'}. None was taken."
                 )
+            twice = [name for name in wanted if header.count(name) > 1]
+            if twice:
+                raise LabelsRefused(f"{file} has the column {', '.join(twice)} twice. Nothing was taken.")
             places = [header.index(name) for name in wanted]
             found: list[tuple[int, list[str]]] = []
             for row in reader:
                 if not any(cell.strip() for cell in row):
                     continue
-                if len(row) <= max(places):
-                    raise LabelsRefused(f"{file} was not taken: line {reader.line_num} has only {len(row)} cells.")
+                if len(row) <= max(places) or any(cell.strip() for cell in row[len(header) :]):
+                    raise LabelsRefused(
+                        f"{file} was not taken: line {reader.line_num} has {len(row)} cells, the header {len(header)}."
+                    )
                 found.append((reader.line_num, [row[place] for place in places]))
             return found
     except (csv.Error, UnicodeDecodeError) as error:
         raise LabelsRefused(
             f"{file} cannot be read as a table in UTF-8 ({error}). Save it as CSV (UTF-8). Nothing was taken."
         ) from error
+
+
+def _heading(cell: str, wanted: Sequence[str]) -> str:
+    """A column's name; id and label may be written in capitals."""
+    text = cell.strip()
+    return text.lower() if text not in wanted and text.lower() in ("id", "label") else text

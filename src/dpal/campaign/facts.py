@@ -6,12 +6,18 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias, cast
 
 from dpal.errors import DamagedCampaign
+from dpal.randomness import new_key
 
 # What an expert answers: a class number, targets for several labels, or one of the two words below.
 Answer: TypeAlias = int | tuple[float, ...] | str
 SKIPPED = "skip"
 CANNOT_TELL = "cannot-tell"
 NO_LABEL = (SKIPPED, CANNOT_TELL)
+
+
+def fresh_salt() -> str:
+    """Bits that nobody can guess."""
+    return new_key().hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,8 @@ class Created(Fact):
     initial: tuple[str, ...] = field(repr=False)
     # The hash of the file with the first weights.
     weights: str
+    # The hash of the configuration but for where the data lies, which may move.
+    settings: str
     # A seed makes noise predictable. Then nothing is private, and everything says so.
     seed: int | None
 
@@ -85,6 +93,8 @@ class Answered(Fact):
     kind: ClassVar[str] = "answered"
     source: str
     answers: Mapping[str, Answer] = field(repr=False)
+    # Random: the hash of the chain is shown, and without this it would tell a guessed label from a wrong one.
+    salt: str = field(repr=False, default_factory=fresh_salt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +166,7 @@ def to_text(fact: Fact) -> str:
 
 
 def from_text(kind: str, text: str) -> Fact:
-    """The fact, or an error where the text does not say one."""
+    """The fact, or an error where the text does not say one. The error quotes nothing: answers are private."""
     try:
         body = cast("dict[str, Any]", json.loads(text))
         made = {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}

@@ -9,45 +9,56 @@ from pathlib import Path
 from dpal.campaign import faults
 from dpal.campaign.config import NAME, read_config
 from dpal.campaign.exchange import export_requests, read_answers
-from dpal.campaign.facts import Answer, Answered, Closed
+from dpal.campaign.facts import Answered, Closed
+from dpal.campaign.head import require_not_behind
+from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.lock import only_writer
 from dpal.campaign.state import State, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of
-from dpal.campaign.store import Store
+from dpal.campaign.store import Recorded, Store
 from dpal.campaign.verification import Verification, verified
 from dpal.data import Pool
 from dpal.data.opening import open_pool
 from dpal.errors import DamagedCampaign, InvalidArgument
-from dpal.planning.certify import read_plan
-from dpal.planning.plan import Plan, Schedule
+from dpal.planning.plan import Plan, Schedule, stated_plan
 
 
 class CampaignFolder:
     """The facts of a campaign, and what follows from them."""
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
-        with self._store(read_only=True) as store:
-            state = fold(store.recorded())
-        self._plan_text = json.dumps(state.created.plan)
-        if plan_hash(state.created.plan) != state.created.plan_hash:
+        self.folder = Path(folder).absolute()
+        created = self.state().created
+        if plan_hash(created.plan) != created.plan_hash:
             raise DamagedCampaign(f"The plan in {self.folder} does not have the hash that was recorded with it.")
-        self.plan: Plan = read_plan(self._plan_text)
+        # As it was recorded; whoever runs or verifies certifies it anew.
+        self.plan: Plan = stated_plan(created.plan)
         self.schedule = Schedule(phases=self.plan.phases, selections=self.plan.selections)
 
     @contextmanager
-    def _store(self, *, read_only: bool = False) -> Generator[Store]:
-        store = Store(self.folder, read_only=read_only)
+    def _reader(self) -> Generator[tuple[Store, list[Recorded]]]:
+        store = Store(self.folder, read_only=True)
         try:
-            yield store
+            recorded = store.recorded()
+            require_not_behind(self.folder, recorded)
+            yield store, recorded
         finally:
             store.close()
 
+    @contextmanager
+    def _writer(self) -> Generator[Journal]:
+        with only_writer(self.folder):
+            store = Store(self.folder)
+            try:
+                yield Journal(self.folder, store)
+            finally:
+                store.close()
+
     def state(self) -> State:
         """Everything that has happened so far."""
-        with self._store(read_only=True) as store:
-            return fold(store.recorded())
+        with self._reader() as (_, recorded):
+            return fold(recorded)
 
     def status(self) -> Status:
         """Where the campaign stands."""
@@ -55,49 +66,63 @@ class CampaignFolder:
 
     def verify(self) -> Verification:
         """Recompute every ε from the facts and compare with what was planned."""
-        with self._store(read_only=True) as store:
-            return verified(self.folder, store, fold(store.recorded()), self._plan_text)
+        with self._reader() as (store, recorded):
+            return verified(self.folder, recorded, store.seals())
 
     def ledger(self) -> dict[str, object]:
         """What was charged, for any accountant."""
         state = self.state()
-        return Ledger.of(state).to_json(self.plan.setting) | {"ledger_hash": state.last_hash}
+        facts = {"ledger_hash": state.last_hash, "is_private": self.status().is_private}
+        return Ledger.of(state).to_json(self.plan.setting) | facts
+
+    def require_pool(self, pool: Pool) -> None:
+        """Refuse a pool that is not the campaign's: other ids, another order, other classes."""
+        created = self.state().created
+        if pool.fingerprint() != created.pool_fingerprint:
+            raise DamagedCampaign(
+                f"The pool has other ids or another order than the one the campaign {self.folder} was made with "
+                f"({len(pool):,} records now, {created.pool_size:,} then). Bring back the data as it was. "
+                "Nothing was changed."
+            )
+        if (pool.classes, pool.multi_label) != (created.classes, created.multi_label):
+            raise DamagedCampaign(
+                f"The pool's classes are {', '.join(pool.classes)}; the campaign {self.folder} was made with "
+                f"{', '.join(created.classes)}, in this order. Nothing was changed."
+            )
 
     def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
         """Take answers from a table, all or none; says how many were new, corrected and unchanged."""
-        with only_writer(self.folder), self._store() as store:
-            state = fold(store.recorded())
+        self.require_pool(pool)
+        with self._writer() as journal:
+            state = journal.state
             asked = {name for group in state.groups for name in group}
             answers = read_answers(Path(file), pool, asked)
-            return _record_answers(store, state, Path(file).name, answers)
+            changed = {name: each for name, each in answers.items() if state.answers.get(name) != each}
+            faults.reached("import.checked")
+            if changed:
+                journal.add(Answered(source=Path(file).name, answers=changed))
+            faults.reached("import.recorded")
+            new = sum(name not in state.answers for name in changed)
+            return {"new": new, "corrected": len(changed) - new, "unchanged": len(answers) - len(changed)}
 
     def export_labels(self, folder: Path | str, pool: Pool) -> int:
         """Write the records that wait for an answer to a folder; says how many."""
+        self.require_pool(pool)
         state = self.state()
         waiting = [name for group in range(len(state.groups)) for name in state.missing(group)]
         if waiting:
-            export_requests(pool, waiting, Path(folder))
+            export_requests(pool, waiting, Path(folder).absolute())
         return len(waiting)
 
     def close_round(self) -> int:
         """Go on without the answers that are missing; says how many. They can still come later."""
-        with only_writer(self.folder), self._store() as store:
-            state = fold(store.recorded())
-            step = next_step(state, self.schedule)
+        with self._writer() as journal:
+            step = next_step(journal.state, self.schedule)
             if not isinstance(step, WaitForLabels):
                 return 0
-            store.append(Closed(group=step.group), after=state.last)
-            return len(state.missing(step.group))
-
-
-def _record_answers(store: Store, state: State, source: str, answers: Mapping[str, Answer]) -> dict[str, int]:
-    changed = {name: each for name, each in answers.items() if state.answers.get(name) != each}
-    faults.reached("import.checked")
-    if changed:
-        store.append(Answered(source=source, answers=changed), after=state.last)
-    faults.reached("import.recorded")
-    new = sum(name not in state.answers for name in changed)
-    return {"new": new, "corrected": len(changed) - new, "unchanged": len(answers) - len(changed)}
+            missing = len(journal.state.missing(step.group))
+            journal.add(Closed(group=step.group))
+            return missing
 
 
 def plan_hash(document: Mapping[str, object]) -> str:

@@ -1,10 +1,9 @@
 """Who answers: the dataset's own labels, people who exchange files, or a Python function."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from dpal.campaign.answers import read_answer
 from dpal.campaign.facts import SKIPPED, Answer
 from dpal.data import Pool
 from dpal.data.records import TextRecords
@@ -12,11 +11,14 @@ from dpal.errors import InvalidArgument
 
 
 class Oracle(Protocol):
-    """Asked for some records, it answers now (a mapping by id, as far as it can) or later (None)."""
+    """Asked for some records, it answers now, as far as it can (a mapping, or pairs of id and answer), or later (None).
+
+    Answers are class names or numbers, targets for several labels, skip or cannot-tell.
+    """
 
     name: ClassVar[str]
 
-    def ask(self, ids: Sequence[str], pool: Pool) -> Mapping[str, Answer] | None: ...
+    def ask(self, ids: Sequence[str], pool: Pool) -> Mapping[str, Any] | Iterable[tuple[str, Any]] | None: ...
 
 
 class SimulatedOracle:
@@ -57,8 +59,8 @@ class CallableOracle:
     name: ClassVar[str] = "callable"
     function: Callable[[str, Any], object]
 
-    def ask(self, ids: Sequence[str], pool: Pool) -> Mapping[str, Answer] | None:
-        found: dict[str, Answer] = {}
+    def ask(self, ids: Sequence[str], pool: Pool) -> Iterable[tuple[str, object]]:
+        """One after the other, so that what was answered before the function fails is not lost."""
         for name, position in zip(ids, pool.positions(ids), strict=True):
             record: Any
             if isinstance(pool.records, TextRecords):
@@ -67,8 +69,7 @@ class CallableOracle:
                 rows = pool.records.read(position[None])
                 record = {key: part[0] for key, part in rows.items()} if isinstance(rows, dict) else rows[0]
             given = self.function(name, record)
-            found[name] = SKIPPED if given is None else read_answer(given, name, pool.classes, pool.multi_label)
-        return found
+            yield name, SKIPPED if given is None else given
 
 
 ORACLES: dict[str, Callable[[], Oracle]] = {SimulatedOracle.name: SimulatedOracle, FileOracle.name: FileOracle}
@@ -78,7 +79,8 @@ def as_oracle(given: "Oracle | Callable[[str, Any], object] | str") -> Oracle:
     """An oracle from its name, from a function, or as it is."""
     if isinstance(given, str):
         if given not in ORACLES:
-            raise InvalidArgument("oracle", given, f"one of {', '.join(ORACLES)}")
+            allowed = f"one of {', '.join(ORACLES)}, or a function: give it again (oracle=...) when opening"
+            raise InvalidArgument("oracle", given, allowed)
         return ORACLES[given]()
     if hasattr(given, "ask"):
         return given  # pyright: ignore[reportReturnType]

@@ -1,7 +1,8 @@
 """The campaign itself: what is the next step? charge it, commit, run it, record it."""
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import faults
+from dpal.campaign.answers import read_answer
+from dpal.campaign.config import CampaignConfig, settings_hash
 from dpal.campaign.facts import (
     Answer,
     Answered,
     Created,
     Evaluated,
-    Fact,
     Finished,
     Resumed,
     Selected,
@@ -23,12 +25,13 @@ from dpal.campaign.facts import (
 )
 from dpal.campaign.files import digest, write_whole
 from dpal.campaign.folder import CampaignFolder, plan_hash
+from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import charge_for_selection, charge_for_training
-from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import metrics_of
-from dpal.campaign.oracles import Oracle
+from dpal.campaign.oracles import Oracle, SimulatedOracle
 from dpal.campaign.seals import fresh_seal, randomness_of
 from dpal.campaign.state import (
+    WEIGHTS,
     Charge,
     Finish,
     Nothing,
@@ -36,21 +39,19 @@ from dpal.campaign.state import (
     State,
     Train,
     WaitForLabels,
-    fold,
+    checkpoint_name,
     next_step,
 )
 from dpal.campaign.status import Status, status_of
-from dpal.campaign.store import Store
 from dpal.data import Pool
 from dpal.errors import DamagedCampaign, InvalidArgument
+from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.mechanisms import Chosen, Uniform
 from dpal.selection.planned import mechanism_of
 from dpal.training.learner import Learner
-
-WEIGHTS = "checkpoints/initial.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,67 +77,63 @@ class CampaignRun(CampaignFolder):
         self.parts = parts
         self._learner: Learner | None = None
         self._loaded: str | None = None
-        created = self.state().created
-        found = parts.pool.fingerprint()
-        if found != created.pool_fingerprint:
-            raise DamagedCampaign(
-                f"The pool has other ids or another order than the one the campaign {self.folder} was made with "
-                f"({len(parts.pool):,} records now, {created.pool_size:,} then). Bring back the data as it was. "
-                "Nothing was charged."
-            )
-        if parts.acquisition.name != created.acquisition:
-            raise InvalidArgument("acquisition", parts.acquisition.name, f"{created.acquisition}, as it was planned")
+        self.require_pool(parts.pool)
+        planned = self.state().created.acquisition
+        if parts.acquisition.name != planned:
+            raise InvalidArgument("acquisition", parts.acquisition.name, f"{planned}, as it was planned")
 
     def run(self) -> Status:
         """Go on until labels are missing or everything is done. Call it again whenever; it continues where it was."""
-        with only_writer(self.folder), self._store() as store:
-            while self._one_step(store):
+        # Recorded, chained and certified once; certified again before anything is charged on it.
+        read_plan(json.dumps(self.state().created.plan))
+        with self._writer() as journal:
+            while self._one_step(journal):
                 pass
-            return status_of(self.folder, fold(store.recorded()), self.plan)
+            return status_of(self.folder, journal.state, self.plan)
 
-    def _one_step(self, store: Store) -> bool:
-        state = fold(store.recorded())
+    def _one_step(self, journal: Journal) -> bool:
+        state = journal.state
         if self._must_evaluate(state):
-            self._evaluate(store, state)
+            self._evaluate(journal)
             return True
         match next_step(state, self.schedule):
             case Select(group):
-                self._select(store, state, group)
+                self._select(journal, group)
             case Train(phase):
-                self._train(store, state, phase)
+                self._train(journal, phase)
             case WaitForLabels(group):
-                return self._ask(store, state, group)
+                return self._ask(journal, group)
             case Finish():
                 faults.reached("finish.before-record")
-                store.append(Finished(), after=state.last)
+                journal.add(Finished())
                 faults.reached("finish.recorded")
                 self.parts.tell("the campaign is finished")
             case Nothing():
                 return False
         return True
 
-    def _charged(self, store: Store, state: State, charge: Charge, point: str) -> tuple[int, Randomness, State]:
+    def _charged(self, journal: Journal, charge: Charge, point: str) -> tuple[int, Randomness, State]:
         """Charge and commit, or take up a charge that was committed before; then the step's own randomness.
 
         The step sees the facts up to its charge and no later ones, so doing it again is doing the same.
         """
+        state = journal.state
         seed = state.created.seed
         if state.open_charge is None:
             faults.reached(f"{point}.before-charge")
-            number = store.append(charge, after=state.last, seal=fresh_seal(seed, len(state.charges)))
+            number = journal.add(charge, seal=fresh_seal(seed, len(state.charges)))
         else:
             number = state.open_charge[0]
-            store.append(Resumed(charge=number), after=state.last)
+            journal.add(Resumed(charge=number))
             self.parts.tell("resuming a step that was charged: same charge, same randomness")
         faults.reached(f"{point}.charged")
-        return number, randomness_of(store.seal(number), seed), fold(store.recorded(up_to=number))
+        return number, randomness_of(journal.store.seal(number), seed), journal.state_at(number)
 
-    def _record_release(self, store: Store, fact: Fact, charge: int) -> None:
-        """Record what a charge paid for, and erase its key in the same breath."""
-        store.append(fact, after=fold(store.recorded()).last, unseal=charge)
-
-    def _select(self, store: Store, state: State, group: int) -> None:
-        charge, randomness, seen = self._charged(store, state, charge_for_selection(self.schedule, group), "select")
+    def _select(self, journal: Journal, group: int) -> None:
+        if group > 0:
+            # Whatever can be refused is refused before the charge.
+            self._learner_at(journal.state)
+        charge, randomness, seen = self._charged(journal, charge_for_selection(self.schedule, group), "select")
         chosen = self._chosen(seen, group, randomness)
         faults.reached("select.chosen")
         fact = Selected(
@@ -146,7 +143,7 @@ class CampaignRun(CampaignFolder):
             retired=tuple(str(name) for name in chosen.retired),
             threshold=chosen.threshold,
         )
-        self._record_release(store, fact, charge)
+        journal.add(fact, unseal=charge)
         faults.reached("select.recorded")
         of = "the initial set" if group == 0 else f"query {group}"
         self.parts.tell(f"{len(fact.to_label):,} records selected for {of}")
@@ -163,6 +160,8 @@ class CampaignRun(CampaignFolder):
         mechanism = mechanism_of(self.schedule.selections[group - 1], self.parts.acquisition)
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
+        if len(left) == 0:
+            return Chosen(to_label=pool.ids[left], retired=pool.ids[left])
         if isinstance(mechanism, Uniform):
             scores: NDArray[np.float64] = np.zeros(len(left))
         else:
@@ -174,70 +173,85 @@ class CampaignRun(CampaignFolder):
         faults.reached("select.scored")
         return mechanism.select(scores, randomness=randomness, ids=pool.ids[left])
 
-    def _train(self, store: Store, state: State, phase: int) -> None:
-        # Whatever can be refused is refused before the charge.
+    def _train(self, journal: Journal, phase: int) -> None:
+        state = journal.state
         learner = self._learner_at(state)
-        if state.open_charge is None and not any(state.trainable(group) for group in range(len(state.groups))):
-            raise InvalidArgument(
-                "the number of labels",
-                0,
-                "at least 1 to train on: all records were skipped. Nothing was charged",
-            )
-        charge, randomness, seen = self._charged(store, state, charge_for_training(self.schedule, phase), "train")
+        path = self.folder / checkpoint_name(phase)
+        if state.open_charge is None:
+            if not any(state.trainable(group) for group in range(len(state.groups))):
+                allowed = "at least 1 to train on: all records were skipped. Nothing was charged"
+                raise InvalidArgument("the number of labels", 0, allowed)
+            if path.exists():
+                raise DamagedCampaign(
+                    f"{path} is there, but the database knows nothing of it: the database is older than the folder. "
+                    "Restore the whole folder from its newest backup. Nothing was changed."
+                )
+        charge, randomness, seen = self._charged(journal, charge_for_training(self.schedule, phase), "train")
+        mark = f"charge {charge}: {seen.last_hash}"
         started = time.monotonic()
-        # From here on the weights are no longer the recorded ones, also if training ends early.
-        self._loaded = None
-        groups = [self.parts.pool.positions(seen.trainable(group)) for group in range(len(seen.groups))]
-        result = learner.train(
-            self.schedule.phases[phase],
-            groups,
-            _targets(seen, self.parts.pool),
-            randomness=randomness,
-            description=f"phase {phase + 1} of {len(self.schedule.phases)}",
-            after_step=lambda step: faults.reached("train.step"),
-        )
-        faults.reached("train.trained")
-        file = f"checkpoints/phase-{phase + 1}.safetensors"
-        write_whole(self.folder / file, learner.save, point="train.checkpoint")
-        faults.reached("train.checkpoint-written")
+        engine = learner.engine_in(path, mark) if path.exists() else None
+        if engine is None:
+            # From here on the weights are no longer the recorded ones, also if training ends early.
+            self._loaded = None
+            groups = [self.parts.pool.positions(seen.trainable(group)) for group in range(len(seen.groups))]
+            result = learner.train(
+                self.schedule.phases[phase],
+                groups,
+                _targets(seen, self.parts.pool),
+                randomness=randomness,
+                description=f"phase {phase + 1} of {len(self.schedule.phases)}",
+                after_step=lambda step: faults.reached("train.step"),
+            )
+            engine = result.engine
+            faults.reached("train.trained")
+            write_whole(
+                path, lambda draft: learner.save(draft, mark=mark, engine=result.engine), point="train.checkpoint"
+            )
+            faults.reached("train.checkpoint-written")
+        # Otherwise this very charge's model is there already: it may have been seen, so it and no other is recorded.
         fact = Trained(
             charge=charge,
             phase=phase,
-            file=file,
-            sha256=digest(self.folder / file),
-            engine=result.engine,
+            file=checkpoint_name(phase),
+            sha256=digest(path),
+            engine=engine,
             seconds=round(time.monotonic() - started, 3),
         )
-        self._record_release(store, fact, charge)
-        self._loaded = fact.sha256
+        journal.add(fact, unseal=charge)
         faults.reached("train.recorded")
         self.parts.tell(f"phase {phase + 1} of {len(self.schedule.phases)} trained")
 
-    def _ask(self, store: Store, state: State, group: int) -> bool:
-        """Ask the oracle; False if it answers later."""
+    def _ask(self, journal: Journal, group: int) -> bool:
+        """Ask the oracle; False if it answers later. Answers that were given before it failed are kept."""
         faults.reached("labels.asked")
-        missing = state.missing(group)
-        if group == 0 and state.created.initial and self.parts.pool.labels is not None:
-            answers = _own_labels(self.parts.pool, missing)
-        else:
-            answers = self.parts.oracle.ask(missing, self.parts.pool)
-        if not answers:
+        pool, missing = self.parts.pool, journal.state.missing(group)
+        oracle: Oracle = self.parts.oracle
+        if group == 0 and journal.state.created.initial and pool.labels is not None:
+            # Records that were labelled from the start bring their labels along.
+            oracle = SimulatedOracle()
+        given = oracle.ask(missing, pool)
+        if given is None:
             return False
-        faults.reached("labels.answered")
-        unasked = sorted(set(answers) - set(missing))
-        if unasked:
-            raise InvalidArgument("the oracle's answers", unasked[:5], "for the records it was asked about")
-        store.append(Answered(source=self.parts.oracle.name, answers=dict(answers)), after=state.last)
-        faults.reached("labels.recorded")
-        return True
+        answers: dict[str, Answer] = {}
+        try:
+            for name, answer in given.items() if isinstance(given, Mapping) else given:
+                if name not in missing:
+                    raise InvalidArgument("the id of an oracle's answer", name, "one that it was asked about")
+                answers[name] = read_answer(answer, name, pool.classes, pool.multi_label)
+        finally:
+            if answers:
+                faults.reached("labels.answered")
+                journal.add(Answered(source=oracle.name, answers=answers))
+                faults.reached("labels.recorded")
+        return bool(answers)
 
     def _must_evaluate(self, state: State) -> bool:
         if self.parts.evaluation is None or not state.trained:
             return False
         return not state.evaluated or state.evaluated[-1].phase < state.trained[-1].phase
 
-    def _evaluate(self, store: Store, state: State) -> None:
-        pool = self.parts.evaluation
+    def _evaluate(self, journal: Journal) -> None:
+        state, pool = journal.state, self.parts.evaluation
         if pool is None or pool.labels is None:
             raise InvalidArgument("the evaluation's pool", "without labels", "labelled, or left out")
         known = np.flatnonzero(pool.labelled())
@@ -250,22 +264,24 @@ class CampaignRun(CampaignFolder):
         )
         faults.reached("evaluate.measured")
         phase = state.trained[-1].phase
-        store.append(Evaluated(phase=phase, records=len(known), metrics=measured), after=state.last)
+        journal.add(Evaluated(phase=phase, records=len(known), metrics=measured))
         faults.reached("evaluate.recorded")
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in measured.items())
         self.parts.tell(f"phase {phase + 1} on {len(known):,} held-out records: {shown}")
 
     def export_model(self, file: Path | str) -> dict[str, Any]:
         """The newest model's weights as one safetensors file, and what can be said about it."""
-        state = self.state()
+        state, path = self.state(), Path(file).absolute()
         if not state.trained:
             raise InvalidArgument("the number of trained phases", 0, "at least 1; run the campaign first")
+        if path.resolve().is_relative_to(self.folder.resolve()) or not path.parent.is_dir():
+            raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
         learner = self._learner_at(state)
-        write_whole(Path(file), learner.export)
+        write_whole(path, learner.export)
         status = status_of(self.folder, state, self.plan)
         return {
             "file": str(file),
-            "sha256": digest(Path(file)),
+            "sha256": digest(path),
             "phase": len(state.trained),
             "of_phases": len(self.plan.phases),
             "classes": list(state.created.classes),
@@ -310,15 +326,14 @@ def _targets(state: State, pool: Pool) -> NDArray[np.generic]:
     return targets
 
 
-def _own_labels(pool: Pool, ids: Sequence[str]) -> dict[str, Answer]:
-    """The labels that records had from the start."""
-    from dpal.campaign.oracles import SimulatedOracle
-
-    return dict(SimulatedOracle().ask(ids, pool) or {})
-
-
 def created_fact(
-    *, plan: Plan, pool: Pool, acquisition: Acquisition, initial: Sequence[str], weights: Path, seed: int | None
+    *,
+    plan: Plan,
+    pool: Pool,
+    acquisition: Acquisition,
+    initial: Sequence[str],
+    weights: Path,
+    config: CampaignConfig,
 ) -> Created:
     """The first fact of a campaign."""
     from dpal import __version__
@@ -335,5 +350,6 @@ def created_fact(
         acquisition=acquisition.name,
         initial=tuple(initial),
         weights=digest(weights),
-        seed=seed,
+        settings=settings_hash(config),
+        seed=config.seed,
     )

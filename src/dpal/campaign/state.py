@@ -72,12 +72,31 @@ def fold(recorded: Iterable[Recorded]) -> State:
                 raise DamagedCampaign("The campaign's first fact is not its creation.")
             state = State(created=each.fact, last=each.number, last_at=each.at, last_hash=each.hash)
         else:
-            state = replace(
-                _after(state, each.number, each.fact), last=each.number, last_at=each.at, last_hash=each.hash
-            )
+            state = after(state, each.number, each.at, each.hash, each.fact)
     if state is None:
         raise DamagedCampaign("The campaign's database holds no facts.")
     return state
+
+
+def after(state: State, number: int, at: str, hashed: str, fact: Fact) -> State:
+    """The state with one more fact; a fact that cannot stand here is refused."""
+    return replace(_after(state, number, fact), last=number, last_at=at, last_hash=hashed)
+
+
+WEIGHTS = "checkpoints/initial.safetensors"
+
+
+def checkpoint_name(phase: int) -> str:
+    """Where a phase's model lies in the campaign's folder."""
+    return f"checkpoints/phase-{phase + 1}.safetensors"
+
+
+def _is_answer(answer: Answer, created: Created) -> bool:
+    if isinstance(answer, str):
+        return answer in NO_LABEL
+    if isinstance(answer, tuple):
+        return created.multi_label and len(answer) == len(created.classes) and all(0 <= each <= 1 for each in answer)
+    return not created.multi_label and 0 <= answer < len(created.classes)
 
 
 def _after(state: State, number: int, fact: Fact) -> State:
@@ -91,27 +110,36 @@ def _after(state: State, number: int, fact: Fact) -> State:
         case Selected():
             _require(_is_open(state, fact.charge, ChargedSelection), number, "a selection without a charge")
             _require(fact.group == len(state.selected), number, "a selection out of order")
-            _require(not state.taken() & {*fact.to_label, *fact.retired}, number, "a record selected twice")
+            everyone = [*fact.to_label, *fact.retired]
+            is_new = len(set(everyone)) == len(everyone) and not state.taken() & set(everyone)
+            _require(is_new, number, "a record selected twice")
             return replace(state, selected=(*state.selected, fact), open_charge=None)
         case Trained():
             _require(_is_open(state, fact.charge, ChargedTraining), number, "a model without a charge")
             _require(fact.phase == len(state.trained), number, "a phase out of order")
+            _require(fact.file == checkpoint_name(fact.phase), number, "a model in another place")
             return replace(state, trained=(*state.trained, fact), open_charge=None)
         case Answered():
             asked = {name for group in state.groups for name in group}
             _require(set(fact.answers) <= asked, number, "an answer that nobody asked for")
+            valid = all(_is_answer(each, state.created) for each in fact.answers.values())
+            _require(valid, number, "an answer outside the classes")
             corrections = sum(name in state.answers for name in fact.answers)
             return replace(
                 state, answers=state.answers | dict(fact.answers), corrections=state.corrections + corrections
             )
         case Closed():
+            _require(fact.group < len(state.selected) and not state.finished, number, "the end of a round that is none")
             return replace(state, closed=state.closed | {fact.group})
         case Evaluated():
+            _require(fact.phase == len(state.trained) - 1, number, "a measurement of no model")
             return replace(state, evaluated=(*state.evaluated, fact))
         case Finished():
-            _require(state.open_charge is None, number, "an end while a charge is open")
+            _require(state.open_charge is None and not state.finished, number, "an end out of order")
             return replace(state, finished=True)
         case Resumed():
+            is_open = state.open_charge is not None and state.open_charge[0] == fact.charge
+            _require(is_open, number, "the resumption of nothing")
             return replace(state, resumed=state.resumed + 1)
         case _:
             raise DamagedCampaign(f"Fact {number} ({fact.kind}) cannot stand here.")

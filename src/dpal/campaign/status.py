@@ -103,6 +103,7 @@ def _spent(state: State, plan: Plan) -> float:
     if last < 0:
         return 0.0
     last = min(last, len(plan.phases) - 1)
-    if last == len(plan.phases) - 1:
+    if last == len(plan.phases) - 1 or plan.setting.accounting == "renyi":
+        # Under renyi accounting the whole costs more than any one group, and plans state that for the end only.
         return plan.epsilon
     return max(*(group.epsilon_by_phase[last] for group in plan.groups), plan.never_selected_epsilon_by_phase[last])

@@ -1,6 +1,7 @@
 """The campaign's database: facts, each chained to the one before by a hash, and the sealed keys of unfinished steps."""
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from dpal.campaign import faults
 from dpal.campaign.facts import Fact, from_text, to_text
-from dpal.errors import CampaignBusy, DamagedCampaign
+from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
 
 NAME = "campaign.db"
 SCHEMA_VERSION = 1
@@ -57,14 +58,16 @@ class Store:
         self.path = folder / NAME
         if not self.path.is_file():
             raise DamagedCampaign(f"{folder} is no campaign: it has no {NAME}. Make one with dpal init.")
-        mode = "ro" if read_only else "rw"
+        # A reader may have to undo what a killed writer left half done, so it opens for writing where it can.
+        mode = "rw" if os.access(folder, os.W_OK) and os.access(self.path, os.W_OK) else "ro"
         self._connection = sqlite3.connect(
             f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
         )
+        # Texts are decoded here: the library's own errors would quote private answers.
+        self._connection.text_factory = bytes
         try:
             self._check()
-            if not read_only:
-                _prepare(self._connection)
+            _prepare(self._connection, read_only=read_only)
         except BaseException:
             self.close()
             raise
@@ -72,9 +75,14 @@ class Store:
     @staticmethod
     def create(folder: Path) -> None:
         """A new, empty database."""
-        connection = sqlite3.connect(folder / NAME, isolation_level=None)
+        path = folder / NAME
+        # Labels and keys are for the owner's eyes.
+        path.touch(mode=0o600)
+        connection = sqlite3.connect(path, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            # No write-ahead log: the newest facts and erased keys would live on in a second file, which can get lost
+            # or stay behind.
+            connection.execute("PRAGMA journal_mode = DELETE")
             connection.executescript(
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {SCHEMA_VERSION}; "
                 f"{_SCHEMA} COMMIT;"
@@ -94,12 +102,15 @@ class Store:
                     f"{self.path} was written by a newer dpal (its version {version}, this dpal knows "
                     f"{SCHEMA_VERSION}). Update dpal: pip install --upgrade dpal. Nothing was changed."
                 )
-            found = str(self._one("PRAGMA quick_check(1)"))
-            if found != "ok":
-                raise DamagedCampaign(f"{self.path} is damaged ({found}). {_RESTORE}")
+            if self._one("PRAGMA quick_check(1)") != b"ok" or self._missing_parts():
+                raise DamagedCampaign(f"{self.path} is damaged. {_RESTORE}")
 
-    def _one(self, query: str) -> str | int:
+    def _one(self, query: str) -> bytes | int:
         return self._connection.execute(query).fetchone()[0]
+
+    def _missing_parts(self) -> bool:
+        names = {row[0].decode() for row in self._connection.execute("SELECT name FROM sqlite_schema")}
+        return not {"facts", "seals", "facts_stay", "facts_remain"} <= names
 
     @contextmanager
     def _readable(self) -> Generator[None]:
@@ -107,11 +118,15 @@ class Store:
         try:
             yield
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise CampaignBusy(
+                    f"Somebody else has held {self.path} for {_BUSY_SECONDS:g} seconds. Nothing was changed; try again."
+                ) from error
             raise OSError(
                 f"{self.path}: {error}. Is the disk full or the folder read-only? Nothing was recorded."
             ) from error
         except sqlite3.DatabaseError as error:
-            raise DamagedCampaign(f"{self.path} is damaged ({error}). {_RESTORE}") from error
+            raise DamagedCampaign(f"{self.path} is damaged ({error.sqlite_errorname}). {_RESTORE}") from error
 
     def recorded(self, *, up_to: int | None = None) -> list[Recorded]:
         """All facts in their order, or those up to a number. A broken chain is refused."""
@@ -122,7 +137,12 @@ class Store:
             ).fetchall()
         found: list[Recorded] = []
         previous = ""
-        for position, (number, at, kind, body, hashed) in enumerate(rows, start=1):
+        for position, row in enumerate(rows, start=1):
+            number = int(row[0])
+            try:
+                at, kind, body, hashed = (bytes(cell).decode("utf-8") for cell in row[1:])
+            except UnicodeDecodeError as error:
+                raise DamagedCampaign(f"Fact {number} in {self.path} is damaged. {_RESTORE}") from error
             previous = chained(previous, number, at, kind, body)
             if previous != hashed or number != position:
                 raise DamagedCampaign(
@@ -132,25 +152,29 @@ class Store:
             found.append(Recorded(number, at, from_text(kind, body), hashed))
         return found
 
-    def append(self, fact: Fact, *, after: int, seal: bytes | None = None, unseal: int | None = None) -> int:
+    def append(self, fact: Fact, *, after: int, seal: bytes | None = None, unseal: int | None = None) -> Recorded:
         """Record a fact as the next after number `after`, with a sealed key or with the erasure of one; all or nothing.
 
         If another fact has come meanwhile, nothing is recorded: the decision was made on an old state.
         """
+        body = to_text(fact)
+        if from_text(fact.kind, body) != fact:
+            raise InvalidArgument(f"a fact of the kind {fact.kind}", "changed by writing it down", "plain values")
         with self._readable():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                last = self._connection.execute(
-                    "SELECT number, hash FROM facts ORDER BY number DESC LIMIT 1"
-                ).fetchone() or (0, "")
+                row = self._connection.execute("SELECT number, hash FROM facts ORDER BY number DESC LIMIT 1").fetchone()
+                last = (0, "") if row is None else (int(row[0]), bytes(row[1]).decode())
                 if last[0] != after:
                     raise CampaignBusy(
                         f"Another process has recorded fact {last[0]} in {self.path} meanwhile. Nothing was changed; "
                         "run the command again."
                     )
-                number, at, body = after + 1, datetime.now(UTC).isoformat(timespec="milliseconds"), to_text(fact)
-                row = (number, at, fact.kind, body, chained(last[1], number, at, fact.kind, body))
-                self._connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", row)
+                number, at = after + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
+                hashed = chained(last[1], number, at, fact.kind, body)
+                self._connection.execute(
+                    "INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (number, at, fact.kind, body, hashed)
+                )
                 if seal is not None:
                     self._connection.execute("INSERT INTO seals VALUES (?, ?)", (number, seal))
                 if unseal is not None:
@@ -162,10 +186,7 @@ class Store:
                     self._connection.execute("ROLLBACK")
                 raise
         faults.reached("store.committed")
-        if unseal is not None:
-            # The log still holds the page with the key: empty it.
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return number
+        return Recorded(number, at, fact, hashed)
 
     def seal(self, charge: int) -> bytes:
         """The key of a step that was charged and is not recorded."""
@@ -187,8 +208,10 @@ class Store:
 _RESTORE = "Nothing was changed. Restore the campaign's folder from a backup; a damaged record must not be guessed at."
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Every commit reaches the disk before it counts, and erased keys are overwritten."""
-    connection.execute("PRAGMA synchronous = FULL")
+def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
+    """Every commit is on the disk, its folder's entry included, before it counts; erased keys are overwritten."""
+    connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA foreign_keys = ON")
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")

@@ -1,14 +1,28 @@
 """Everything a campaign claims, recomputed from its facts."""
 
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dpal.campaign.facts import to_text
+from dpal.campaign.config import NAME as CONFIGURATION
+from dpal.campaign.config import read_config, settings_hash
+from dpal.campaign.facts import ChargedSelection, ChargedTraining, Finished, to_text
 from dpal.campaign.files import digest
 from dpal.campaign.ledger import Ledger, planned_charge
-from dpal.campaign.state import State
-from dpal.campaign.store import Store
+from dpal.campaign.state import (
+    WEIGHTS,
+    Finish,
+    Select,
+    State,
+    Train,
+    after,
+    checkpoint_name,
+    fold,
+    next_step,
+)
+from dpal.campaign.store import Recorded
 from dpal.errors import DpalError
 from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan, Schedule
@@ -44,23 +58,26 @@ class Verification:
         return {"holds": self.holds, **asdict(self)}
 
 
-def verified(folder: Path, store: Store, state: State, plan_text: str) -> Verification:
+def verified(folder: Path, recorded: Sequence[Recorded], sealed: Sequence[int]) -> Verification:
     """Recompute every ε from the facts and compare. Reading the facts has checked their chain and order already."""
-    plan = read_plan(plan_text)
+    state = fold(recorded)
+    plan = read_plan(json.dumps(state.created.plan))
     schedule = Schedule(phases=plan.phases, selections=plan.selections)
     spent = Ledger.of(state).spending(plan.setting)
     epsilon = 0.0 if spent is None else max(*spent.groups, spent.unselected, spent.campaign)
     checks = [
         Check(what="facts", holds=True, detail=f"{state.last:,} facts, each chained to the one before"),
-        _plan_check(plan),
+        Check(what="plan", holds=True, detail=f"certified anew: ε {plan.epsilon:.6f} at its end"),
         _charges_check(state, schedule),
+        _order_check(recorded, schedule),
         Check(
             what="budget",
             holds=epsilon <= plan.setting.target_epsilon,
             detail=f"ε {epsilon:.6f} of {plan.setting.target_epsilon:g} at δ {plan.setting.target_delta:g}",
         ),
         _agreement(state, plan, epsilon),
-        _releases_check(store, state),
+        _releases_check(state, sealed),
+        _sizes_check(state, plan),
         _files_check(folder, state),
     ]
     return Verification(
@@ -73,8 +90,35 @@ def verified(folder: Path, store: Store, state: State, plan_text: str) -> Verifi
     )
 
 
-def _plan_check(plan: Plan) -> Check:
-    return Check(what="plan", holds=True, detail=f"certified anew: ε {plan.epsilon:.6f} at its end")
+def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
+    """Replay: every charge and the end must have been the next step when they were recorded."""
+    wrong: list[int] = []
+    state = fold(recorded[:1])
+    for each in recorded[1:]:
+        expected = None
+        match each.fact:
+            case ChargedSelection(group=group):
+                expected = Select(group)
+            case ChargedTraining(phase=phase):
+                expected = Train(phase)
+            case Finished():
+                expected = Finish()
+            case _:
+                pass
+        if expected is not None and next_step(state, schedule) != expected:
+            wrong.append(each.number)
+        state = after(state, each.number, each.at, each.hash, each.fact)
+    detail = f"facts {wrong} were not the next step" if wrong else "every charge was the next step of the plan"
+    return Check(what="order", holds=not wrong, detail=detail)
+
+
+def _sizes_check(state: State, plan: Plan) -> Check:
+    """No selection took more than it was to take; the initial set is exactly as large as planned."""
+    sizes = [len(each.to_label) for each in state.selected]
+    allowed = [group.size for group in plan.groups]
+    holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
+    holds = holds and (not sizes or sizes[0] == allowed[0]) and len(state.taken()) <= state.created.pool_size
+    return Check(what="sizes", holds=holds, detail=f"{sizes} records selected, planned at most {allowed[: len(sizes)]}")
 
 
 def _charges_check(state: State, schedule: Schedule) -> Check:
@@ -101,22 +145,38 @@ def _agreement(state: State, plan: Plan, epsilon: float) -> Check:
     return Check(what="agreement", holds=agrees, detail=detail)
 
 
-def _releases_check(store: Store, state: State) -> Check:
+def _releases_check(state: State, sealed: Sequence[int]) -> Check:
     """The fold refuses a release without a charge; here: no key outlives its release."""
     pending = [] if state.open_charge is None else [state.open_charge[0]]
-    left = sorted(store.seals())
     detail = f"{len(state.selected) + len(state.trained)} releases, each after its own charge"
     if pending:
         detail += f"; charge {pending[0]} waits for its release"
-    if left != pending:
-        detail = f"the sealed keys {left} should be {pending}"
-    return Check(what="releases", holds=left == pending, detail=detail)
+    if sorted(sealed) != pending:
+        detail = f"the sealed keys {sorted(sealed)} should be {pending}"
+    return Check(what="releases", holds=sorted(sealed) == pending, detail=detail)
 
 
 def _files_check(folder: Path, state: State) -> Check:
-    wrong = [each.file for each in state.trained if not _is_whole(folder / each.file, each.sha256)]
-    detail = f"damaged or missing: {', '.join(wrong)}" if wrong else f"{len(state.trained)} models, each as recorded"
-    return Check(what="models", holds=not wrong, detail=detail)
+    """Every model as it was recorded, the configuration as it was, and no model that nobody recorded."""
+    expected = {each.file: each.sha256 for each in state.trained} | {WEIGHTS: state.created.weights}
+    wrong = [name for name, sha256 in expected.items() if not _is_whole(folder / name, sha256)]
+    # A phase that was charged may have written its model and died before the record.
+    waiting = {checkpoint_name(len(state.trained))} if state.open_charge is not None else set[str]()
+    strange = [name for name in _models_in(folder) if name not in expected and name not in waiting]
+    try:
+        same = settings_hash(read_config(folder / CONFIGURATION)) == state.created.settings
+    except DpalError:
+        same = False
+    if not same:
+        wrong.append(CONFIGURATION)
+    detail = f"{len(state.trained)} models and the configuration, each as recorded"
+    if wrong or strange:
+        detail = f"changed or missing: {wrong}; not recorded: {strange}"
+    return Check(what="files", holds=not wrong and not strange, detail=detail)
+
+
+def _models_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob("checkpoints/*.safetensors"))
 
 
 def _is_whole(path: Path, sha256: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from dpal.campaign.config import checked_config, read_config
 from dpal.campaign.folder import CampaignFolder
@@ -72,7 +73,8 @@ def init(
         typer.echo(json.dumps(campaign.status().to_json(), indent=2))
         return
     console.print(plan_view(campaign.plan))
-    console.print(f"{folder} is ready. Nothing has been charged yet. Continue with: dpal run {folder}")
+    name = escape(str(folder))
+    console.print(f"{name} is ready. Nothing has been charged yet. Continue with: dpal run {name}")
 
 
 @app.command("run")
@@ -87,14 +89,14 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
             opened = _campaign().open(campaign, tell=console.print)
         status = opened.run()
     except KeyboardInterrupt:
-        console.print(f"Stopped. Nothing is lost: continue with dpal run {campaign}")
+        console.print(f"Stopped. Nothing is lost: continue with dpal run {escape(str(campaign))}")
         sys.exit(_STOPPED)
     if as_json:
         typer.echo(json.dumps(status.to_json(), indent=2))
     else:
         console.print(status_view(status))
         if status.waiting_for_labels:
-            console.print(f"Hand out the records with: dpal labels export {campaign} --to FOLDER")
+            console.print(f"Hand out the records with: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.waiting_for_labels:
         sys.exit(_WAITING)
 
@@ -133,19 +135,20 @@ def verify(
 @app.command()
 def report(
     campaign: Folder,
-    to: Annotated[
-        Path | None, typer.Option(help="Where to write it. Default: inside the campaign.", metavar="FILE")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="Where to write it (.html). Default: in the campaign.")] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Leave out what the promise does not cover, to hand the report on.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the campaign's report: one HTML file that opens anywhere, and the same as JSON beside it."""
     from dpal.reports.campaign_report import write_report
 
-    path = write_report(campaign, to or campaign / "reports" / "report.html")
+    path = write_report(campaign, to or campaign / "reports" / "report.html", internal=not public)
     if as_json:
         typer.echo(path.with_suffix(".json").read_text(encoding="utf-8"))
     else:
-        Console().print(f"written to {path}")
+        Console().print(f"written to {escape(str(path))}")
 
 
 @app.command("export-model")
@@ -161,7 +164,9 @@ def export_model(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:
-        Console().print(f"{to} and {card}: ε = {facts['epsilon']:.4f} at δ = {facts['delta']:g}")
+        Console().print(
+            f"{escape(str(to))} and {escape(str(card))}: ε = {facts['epsilon']:.4f} at δ = {facts['delta']:g}"
+        )
         if not facts["is_private"]:
             Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed or a selection that protects nobody.")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from dpal.campaign.folder import CampaignFolder, open_data
 from dpal.cli.app import app
@@ -35,8 +36,9 @@ def export(
     if as_json:
         typer.echo(json.dumps({"records": count, "folder": str(to) if count else None}))
     elif count:
-        Console().print(f"{count:,} records to label in {to}. Fill in {to / 'labels.csv'}, then:")
-        Console().print(f"  dpal labels import {campaign} {to / 'labels.csv'}")
+        table = escape(str(to / "labels.csv"))
+        Console().print(f"{count:,} records to label in {escape(str(to))}. Fill in {table}, then:")
+        Console().print(f"  dpal labels import {escape(str(campaign))} {table}")
     else:
         Console().print("No record waits for a label.")
 
@@ -70,4 +72,4 @@ def close(campaign: Folder, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"left_out": count}))
     else:
-        Console().print(f"{count:,} records are left out for now. Continue with: dpal run {campaign}")
+        Console().print(f"{count:,} records are left out for now. Continue with: dpal run {escape(str(campaign))}")

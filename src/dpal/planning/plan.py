@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A certified schedule. Only `certify.certified` makes one; `from_json` certifies anew."""
+    """A certified schedule. Only `certify.certified` makes one, and `stated_plan` shows one that it made."""
 
     setting: Setting
     planner: str
@@ -104,6 +104,24 @@ class Plan:
 
     def to_text(self) -> str:
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
+
+
+def stated_plan(document: Mapping[str, Any]) -> Plan:
+    """A plan as a document states it, ε and all. Nothing is recomputed: for plans that were certified before."""
+    planner, proposal = read_proposal(document)
+    return Plan(
+        setting=proposal.setting,
+        planner=planner,
+        phases=proposal.schedule.phases,
+        selections=proposal.schedule.selections,
+        groups=tuple(
+            Group(size=int(each["size"]), epsilon_by_phase=tuple(float(value) for value in each["epsilon_by_phase"]))
+            for each in document["groups"]
+        ),
+        never_selected_epsilon_by_phase=tuple(float(value) for value in document["never_selected"]["epsilon_by_phase"]),
+        epsilon=float(document["epsilon"]),
+        remark=proposal.remark,
+    )
 
 
 def read_proposal(document: object) -> tuple[str, Proposal]:

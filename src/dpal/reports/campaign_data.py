@@ -1,4 +1,4 @@
-"""What a campaign's report says, as plain data. Everything in it is public under the plan."""
+"""What a campaign's report says, as plain data. All of it is public under the plan but for the part called internal."""
 
 from pathlib import Path
 from typing import Any
@@ -18,31 +18,58 @@ ASSUMPTIONS = (
 )
 
 
-def report_data(folder: Path | str) -> dict[str, Any]:
-    """The report's facts: the promise, what was spent, what was done, the configuration and how to check."""
+INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "resumed")
+_PLACES = ("file", "folder", "labels", "ids", "name", "tokenizer")
+
+
+def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
+    """The report's facts: the promise, what was spent, what was done, the configuration and how to check.
+
+    Without `internal`, only what may be handed on.
+    """
     campaign = CampaignFolder(folder)
     state, plan = campaign.state(), campaign.plan
     status, verification = campaign.status(), campaign.verify()
-    config = read_config(Path(folder) / NAME).model_dump(mode="json")
+    config = _without_places(read_config(Path(folder) / NAME).model_dump(mode="json"))
     labelled_by_phase = _labels_by_phase(state.groups, plan)
     return {
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
         "promise": _promise(status.stage, plan, verification.holds, verification.is_private),
-        "status": status.to_json() | {"folder": Path(folder).resolve().name},
+        "status": {
+            name: value for name, value in status.to_json().items() if name not in INTERNAL and name != "folder"
+        },
         "verification": verification.to_json(),
         "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         "labels_by_phase": labelled_by_phase,
         "metrics": [{"phase": each.phase + 1, "records": each.records, **each.metrics} for each in state.evaluated],
-        "phases_trained": [
-            {"phase": each.phase + 1, "engine": each.engine, "seconds": each.seconds} for each in state.trained
-        ],
+        # Not covered by the promise: how many records were skipped depends on the records, and time on the draws.
+        "internal": {
+            "labels": {name: status.to_json()[name] for name in INTERNAL},
+            "phases_trained": [
+                {"phase": each.phase + 1, "engine": each.engine, "seconds": each.seconds} for each in state.trained
+            ],
+        }
+        if internal
+        else None,
         "evaluation_is_public": bool(config.get("evaluation")) or bool(state.evaluated),
         "configuration": config,
         "assumptions": list(ASSUMPTIONS),
         "how_to_verify": "dpal verify CAMPAIGN",
+    }
+
+
+def _without_places(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration without the folders of the machine it ran on; the last part of a path says enough."""
+    return {
+        key: _without_places(value)
+        if isinstance(value, dict)
+        else Path(value).name
+        if key in _PLACES and isinstance(value, str) and Path(value).is_absolute()
+        else value
+        for key, value in config.items()
     }
 
 

@@ -20,13 +20,16 @@ def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Fi
     with mpl.rc_context(rc=RC):
         figure = Figure(figsize=(8.2, 3.4), layout="constrained")
         by_labels, by_epsilon = figure.subplots(1, 2, sharey=True)
+        # Under renyi accounting the whole campaign's ε is stated for its end only.
+        known = [name for name, report in reports.items() if report["plan"]["accounting"] != "renyi"]
         for index, (name, report) in enumerate(reports.items()):
             values = [each[metric] for each in report["metrics"] if metric in each]
             labels = report["labels_by_phase"][: len(values)]
             spent = _spent_by_phase(report["plan"])[: len(values)]
             look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
             by_labels.plot(labels, values, label=name, **look)
-            by_epsilon.plot(spent, values, label=name, **look)
+            if name in known:
+                by_epsilon.plot(spent, values, label=name, **look)
         by_labels.set_xlabel("labels asked for")
         by_epsilon.set_xlabel("ε spent so far")
         by_labels.set_ylabel(f"{_NAMES.get(metric, metric)} on the held-out set")

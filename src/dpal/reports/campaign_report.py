@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from dpal.errors import MissingPackage
+from dpal.campaign.files import write_text
+from dpal.errors import InvalidArgument, MissingPackage
 from dpal.reports.campaign_data import report_data
 
 _STYLE = """
@@ -36,11 +37,11 @@ footer { margin-top: 2.5rem; font-size: .85rem; opacity: .8; }
 """
 
 
-def write_report(folder: Path | str, path: Path) -> Path:
-    """Write the report and its JSON, each whole or not at all."""
-    from dpal.campaign.files import write_text
-
-    data = report_data(folder)
+def write_report(folder: Path | str, path: Path, *, internal: bool = True) -> Path:
+    """Write the report and its JSON, each whole or not at all. Without `internal`, it may be handed on."""
+    if path.suffix.lower() != ".html":
+        raise InvalidArgument("the report's file", str(path), "named with .html")
+    data = report_data(folder, internal=internal)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path.with_suffix(".json"), json.dumps(data, indent=2, ensure_ascii=False) + "\n")
     write_text(path, as_html(data))
@@ -56,8 +57,7 @@ def as_html(data: dict[str, Any]) -> str:
         f'<p class="promise{"" if is_good else " bad"}">{_text(data["promise"])}</p>',
         _section("Privacy", _checks(data), _figure(data, "spending"), _phases(plan)),
         _section("How good the model is", *_learning(data)),
-        _section("Labels", _labels(status)),
-        _section("Time", _times(data)),
+        _section("Records", _records(status)),
         _section("What the promise means", _list(data["assumptions"])),
         _section(
             "Check it yourself",
@@ -68,6 +68,7 @@ def as_html(data: dict[str, Any]) -> str:
             "Configuration",
             f"<pre>{_text(yaml.safe_dump(data['configuration'], sort_keys=False, allow_unicode=True))}</pre>",
         ),
+        _internal(data),
         f"<footer>dpal {_text(data['dpal_version'])}; last change {_text(status['last_change'])}</footer>",
     ]
     return (
@@ -139,16 +140,30 @@ def _learning(data: dict[str, Any]) -> Iterable[str]:
     yield _table(["phase", "labels asked for", *(name.replace("_", " ") for name in names)], rows)
 
 
-def _labels(status: dict[str, Any]) -> str:
-    names = ("asked", "labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "retired")
-    return _table(["", "records"], [[name.replace("_", " "), f"{status[name]:,}"] for name in names])
+def _records(status: dict[str, Any]) -> str:
+    names = (("pool_size", "in the pool"), ("asked", "asked about"), ("retired", "retired"))
+    return _table(["", "records"], [[name, f"{status[key]:,}"] for key, name in names])
 
 
-def _times(data: dict[str, Any]) -> str:
-    rows = [[str(each["phase"]), each["engine"], f"{each['seconds']:,.1f}"] for each in data["phases_trained"]]
-    resumed = data["status"]["resumed"]
-    extra = f"<p>Resumed {resumed} times after an interruption, on the same charges.</p>" if resumed else ""
-    return (_table(["phase", "engine", "seconds"], rows) if rows else "<p>Nothing is trained yet.</p>") + extra
+def _internal(data: dict[str, Any]) -> str:
+    """What the promise does not cover, for the people who run the campaign."""
+    if data["internal"] is None:
+        return ""
+    labels = [[name.replace("_", " "), f"{count:,}"] for name, count in data["internal"]["labels"].items()]
+    times = [
+        [str(each["phase"]), _text(each["engine"]), f"{each['seconds']:,.1f}"]
+        for each in data["internal"]["phases_trained"]
+    ]
+    warning = (
+        "Internal: not covered by the promise, since it depends on private records. Leave this part out when you hand "
+        "the report on (dpal report --public)."
+    )
+    return _section(
+        "For the people who run it",
+        f'<p class="warning">{warning}</p>',
+        _table(["labels", "records"], labels),
+        _table(["phase", "engine", "seconds"], times) if times else "",
+    )
 
 
 def _section(title: str, *parts: str) -> str:

@@ -14,7 +14,7 @@ NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody
 def status_view(status: Status) -> RenderableType:
     """What is done, what is next, what was spent."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_row("campaign", f"[bold]{status.folder}[/bold]")
+    table.add_row("campaign", Text(status.folder, style="bold"))
     table.add_row("stage", status.stage.replace("-", " "))
     table.add_row("next", status.next_step)
     table.add_row("phases", f"{status.phases_done} of {status.phases} trained")

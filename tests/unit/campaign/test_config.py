@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +150,134 @@ def test_metrics_by_hand() -> None:
     assert metrics_of(tied, targets, multi_label=True, classes=("a", "b"), evaluated=["a"]) == {"auc": 0.5}
     with pytest.raises(InvalidArgument, match="'c'"):
         metrics_of(logits, targets, multi_label=True, classes=("a", "b"), evaluated=["c"])
+
+
+class Nonsense:
+    name = "nonsense"
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def ask(self, ids: list[str], pool: object) -> dict[str, object]:
+        return dict.fromkeys(ids, self.answer)
+
+
+@pytest.mark.parametrize("answer", ["banana", 99, -1, (0.5,), 0.5, object(), ""])
+def test_an_oracles_nonsense_does_not_get_in(tmp_path: Path, answer: object) -> None:
+    Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model())
+    campaign = Campaign.open(tmp_path / "c", pool=linear_pool(), model=linear_model(), oracle=Nonsense(answer))
+    with pytest.raises(InvalidArgument, match="the answer for 'r"):
+        campaign.run()
+    assert campaign.status().stage == "waiting-for-labels"
+    assert campaign.status().labelled == 0
+
+
+def test_numpys_numbers_are_answers_too(tmp_path: Path) -> None:
+    campaign = Campaign.create(
+        tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle=Nonsense(np.int64(1))
+    )
+    assert campaign.run().stage == "finished"
+
+
+def test_what_an_expert_said_before_going_home_is_kept(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def expert(name: str, record: object) -> str:
+        if len(said) == 5:
+            raise KeyboardInterrupt
+        said.append(name)
+        return "yes"
+
+    campaign = Campaign.create(
+        tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle=expert
+    )
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    assert set(campaign.state().answers) == set(said)
+
+
+def test_other_classes_are_noticed_wherever_labels_come_in(tmp_path: Path) -> None:
+    pool = linear_pool()
+    campaign = Campaign.create(tmp_path / "c", plan=linear_plan(), pool=pool, model=linear_model())
+    campaign.run()
+    swapped = replace(pool, classes=pool.classes[::-1])
+    (tmp_path / "labels.csv").write_text("id,label\n")
+    for attempt in (
+        lambda: campaign.import_labels(tmp_path / "labels.csv", swapped),
+        lambda: campaign.export_labels(tmp_path / "out", swapped),
+        lambda: Campaign.open(tmp_path / "c", pool=swapped, model=linear_model()),
+    ):
+        with pytest.raises(DamagedCampaign, match="yes, no"):
+            attempt()
+
+
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ({"optimizer": "adamw9"}, "optimizer"),
+        ({"engine": "steam"}, "engine"),
+        ({"precision": "fp8"}, "precision"),
+        ({"device": "cuda:7"}, "no GPU"),
+    ],
+)
+def test_settings_that_cannot_work_are_found_before_the_campaign_exists(
+    tmp_path: Path, training: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model(), training=training)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_model_with_too_few_outputs_is_found_before_the_campaign_exists(tmp_path: Path) -> None:
+    import torch
+
+    with pytest.raises(InvalidArgument, match="one a class"):
+        Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=torch.nn.Linear(4, 1))
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_function_may_make_the_model_and_options_survive(tmp_path: Path) -> None:
+    from dpal.selection.acquisition import Bald
+
+    def maker() -> object:
+        import torch
+
+        return torch.nn.Sequential(torch.nn.Dropout(0.2), torch.nn.Linear(4, 2))
+
+    Campaign.create(
+        tmp_path / "c",
+        plan=linear_plan(),
+        pool=linear_pool(),
+        model=maker,
+        acquisition=Bald(classes=2, number_of_passes=7),
+        oracle="simulated",
+    )
+    campaign = Campaign.open(tmp_path / "c", pool=linear_pool(), model=maker)
+    assert campaign.parts.acquisition == Bald(classes=2, number_of_passes=7)
+    assert campaign.run().stage == "finished"
+
+
+@pytest.mark.parametrize("planner", ["naive", "step-amplification", "noise-reduction", "continual", "no-al"])
+@pytest.mark.parametrize(
+    ("selection", "accounting"), [("threshold", "branch"), ("laplace", "renyi"), ("laplace", "basic")]
+)
+def test_status_never_says_less_than_verify_at_any_time(
+    tmp_path: Path, planner: str, selection: str, accounting: str
+) -> None:
+    """At every step of a campaign's life, what status shows is at least what the charges cost."""
+    plan = linear_plan(planner=planner, selection=selection, accounting=accounting)
+    shown: list[tuple[float, float]] = []
+
+    def expert(name: str, record: object) -> str:
+        status, found = campaign.status(), campaign.verify()
+        assert found.holds, found.checks
+        shown.append((status.epsilon_spent, found.epsilon_spent))
+        return "yes" if name > "r10" else "no"
+
+    campaign = Campaign.create(tmp_path / "c", plan=plan, pool=linear_pool(), model=linear_model(), oracle=expert)
+    campaign.run()
+    final = campaign.verify()
+    shown.append((campaign.status().epsilon_spent, final.epsilon_spent))
+    assert all(status >= spent - 1e-9 for status, spent in shown)
+    assert final.holds
+    assert abs(final.epsilon_spent - plan.epsilon) <= 1e-9

@@ -95,7 +95,9 @@ def test_every_problem_is_listed_and_nothing_is_taken(tmp_path: Path) -> None:
         (b"", "no column id, label"),
         (b"name,label\nx,yes\n", "no column id"),
         (b"id,answer\nx,yes\n", "no column label"),
-        (b"id,text,label\nx\n", "line 2 has only 1 cells"),
+        (b"id,text,label\nx\n", "line 2 has 1 cells"),
+        (b"id,label\nx,yes,surplus\n", "line 2 has 3 cells"),
+        (b"id,label,Label\nx,yes,no\n", "label twice"),
         (b'id,label\n"x,yes\n', "cannot be read"),
         (b"id,label\nx,\xff\xfe\n", "UTF-8"),
     ],
@@ -115,7 +117,7 @@ def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_text('id,edema,fracture\nb/2,1,0\n"a,1",0.8,0\nc;3,skip,\n"d""4",,\n')
     assert read_answers(file, pool, set(IDS)) == {"b/2": (1.0, 0.0), "a,1": (pytest.approx(0.8), 0.0), "c;3": "skip"}
-    for wrong in ("b/2,1,", "b/2,2,0", "b/2,yes,0"):
+    for wrong in ("b/2,1,", "b/2,2,0", "b/2,yes,0", "b/2,skip,0", "b/2,skip,?"):
         file.write_text(f"id,edema,fracture\n{wrong}\n")
         with pytest.raises(LabelsRefused, match="line 2"):
             read_answers(file, pool, set(IDS))
@@ -134,12 +136,40 @@ def test_a_function_is_an_oracle() -> None:
         seen[name] = record
         return {"x": "yes", "y": None}.get(name, "cannot tell")
 
-    assert as_oracle(doctor).ask(["x", "y", "z"], text_pool()) == {"x": 1, "y": "skip", "z": "cannot-tell"}
+    assert list(as_oracle(doctor).ask(["x", "y", "z"], text_pool())) == [
+        ("x", "yes"),
+        ("y", "skip"),
+        ("z", "cannot tell"),
+    ]
     assert seen["x"] == ("fever, cough",)
     shapes = []
-    CallableOracle(lambda name, record: shapes.append(record.shape)).ask(["a,1"], image_pool())
+    list(CallableOracle(lambda name, record: shapes.append(record.shape)).ask(["a,1"], image_pool()))
     assert shapes == [(1, 8, 8)]
-    with pytest.raises(InvalidArgument, match=r"'x' is 'maybe'.*no, yes"):
-        as_oracle(lambda name, record: "maybe").ask(["x"], text_pool())
     with pytest.raises(InvalidArgument, match="simulated, files"):
         as_oracle("crowd")
+
+
+def test_headings_in_capitals_and_excels_first_line(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("sep=;\nID;Label\nx;yes\n")
+    assert read_answers(tmp_path / "labels.csv", text_pool(), {"x"}) == {"x": 1}
+
+
+def test_ids_with_spaces_around_come_back(tmp_path: Path) -> None:
+    pool = from_arrays(IMAGES[:2], classes=["cat", "dog"], ids=[" a ", "b"])
+    (tmp_path / "labels.csv").write_text("id,label\n a ,cat\n b,dog\n")
+    assert read_answers(tmp_path / "labels.csv", pool, {" a ", "b"}) == {" a ": 0, "b": 1}
+
+
+def test_texts_are_no_formulas_for_a_spreadsheet(tmp_path: Path) -> None:
+    texts = TextRecords([('=HYPERLINK("http://evil")',), ("-1 is a number",), ("fine",)])
+    pool = Pool(name="notes", ids=np.array(["x", "y", "z"]), records=texts, classes=("no", "yes"))
+    table = export_requests(pool, ["x", "y", "z"], tmp_path / "out")
+    assert [row[1][0] for row in rows(table)[1:]] == ["'", "'", "f"]
+
+
+def test_a_class_called_like_a_column_of_ours(tmp_path: Path) -> None:
+    pool = from_arrays(IMAGES, classes=["file", "fracture"], ids=IDS, multi_label=True)
+    table = export_requests(pool, IDS[:1], tmp_path / "out")
+    assert rows(table)[0] == ["id", "file ", "file", "fracture"]
+    with pytest.raises(InvalidArgument, match="called otherwise"):
+        export_requests(from_arrays(IMAGES, classes=["id", "x"], ids=IDS, multi_label=True), IDS[:1], tmp_path / "two")
