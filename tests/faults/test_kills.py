@@ -321,8 +321,10 @@ def not_a_database(folder: Path) -> None:
 
 def edited_fact(folder: Path) -> None:
     with sqlite3.connect(folder / "campaign.db") as connection:
+        (trigger,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'facts_stay'").fetchone()
         connection.execute("DROP TRIGGER facts_stay")
         connection.execute("UPDATE facts SET body = replace(body, '\"steps\":', '\"steps\": ') WHERE number = 5")
+        connection.execute(trigger)
     connection.close()
 
 

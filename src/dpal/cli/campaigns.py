@@ -113,13 +113,21 @@ def status(campaign: Folder, as_json: AsJson = False) -> None:
 
 @app.command()
 def verify(
-    campaign: Folder,
+    campaign: Annotated[
+        Path, typer.Argument(help="A campaign's folder, or a certificate's JSON file.", metavar="PATH")
+    ],
     ledger: Annotated[
         Path | None, typer.Option(help="Also write what was charged, for other accountants.", metavar="FILE")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every ε from what was recorded and compare with the plan. Exit code 5 if anything does not hold."""
+    """Recompute every ε from what was recorded and compare with the plan. Exit code 5 if anything does not hold.
+
+    A certificate is recomputed from itself alone, on any machine; an edited one is refused, naming the field.
+    """
+    if campaign.is_file():
+        _verify_certificate(campaign, as_json=as_json)
+        return
     folder = CampaignFolder(campaign)
     found = folder.verify()
     if ledger is not None:
@@ -130,6 +138,23 @@ def verify(
         Console().print(verification_view(found))
     if not found.holds:
         sys.exit(_DAMAGED)
+
+
+def _verify_certificate(file: Path, *, as_json: bool) -> None:
+    from dpal.reports.certificate import read_certificate, verify_certificate
+
+    document = read_certificate(file)
+    try:
+        epsilon = verify_certificate(document)
+    except InvalidArgument as error:
+        Console(stderr=True, soft_wrap=True).print(f"[red]NOT VERIFIED[/red]: {escape(str(error))}", highlight=False)
+        sys.exit(_DAMAGED)
+    if as_json:
+        typer.echo(json.dumps({"holds": True, "epsilon": epsilon, "delta": document["delta"]}))
+    else:
+        console = Console()
+        console.print(escape(document["statement"]), highlight=False)
+        console.print(f"[bold green]verified[/bold green]: recomputed ε = {epsilon:.9f} at δ = {document['delta']:g}")
 
 
 @app.command()

@@ -139,7 +139,7 @@ def read_plan(text: str) -> Plan:
             raise
         raise InvalidArgument("the plan", text[:60], f"JSON ({error})") from error
     plan = certified(*read_proposal(document))
-    _require_same("the plan", document, plan.to_json())
+    require_same("the plan", document, plan.to_json())
     return plan
 
 
@@ -162,18 +162,18 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _require_same(place: str, stated: object, true: object) -> None:
+def require_same(place: str, stated: object, true: object) -> None:
     """Refuse a document that differs from what its own numbers give; ε may differ by rounding."""
     if isinstance(true, dict) and isinstance(stated, dict):
         if stated.keys() != true.keys():
             raise InvalidArgument(f"the set of fields of {place}", sorted(stated), f"exactly {', '.join(true)}")
         for key, value in true.items():
-            _require_same(f"{place}: {key}", stated[key], value)
+            require_same(f"{place}: {key}", stated[key], value)
     elif isinstance(true, list) and isinstance(stated, list):
         if len(stated) != len(true):
             raise InvalidArgument(f"the length of {place}", len(stated), str(len(true)))
         for index, (stated_item, true_item) in enumerate(zip(stated, true, strict=True)):
-            _require_same(f"{place}[{index}]", stated_item, true_item)
+            require_same(f"{place}[{index}]", stated_item, true_item)
     elif not _agrees(stated, true):
         raise InvalidArgument(place, stated, f"{true!r}, as the plan's numbers give")
 

@@ -31,7 +31,6 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
     state, plan = campaign.state(), campaign.plan
     status, verification = campaign.status(), campaign.verify()
     config = _without_places(read_config(Path(folder) / NAME).model_dump(mode="json"))
-    labelled_by_phase = _labels_by_phase(state.groups, plan)
     return {
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
@@ -43,7 +42,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
-        "labels_by_phase": labelled_by_phase,
+        "labels_by_phase": labels_by_phase(state.groups, plan),
         "metrics": [{"phase": each.phase + 1, "records": each.records, **each.metrics} for each in state.evaluated],
         # Not covered by the promise: how many records were skipped depends on the records, and time on the draws.
         "internal": {
@@ -73,7 +72,7 @@ def _without_places(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _labels_by_phase(groups: tuple[tuple[str, ...], ...], plan: Any) -> list[int]:
+def labels_by_phase(groups: tuple[tuple[str, ...], ...], plan: Any) -> list[int]:
     """How many records were asked about by each phase; who is public, since selections are released."""
     counts = [len(phase.sampling_probabilities) for phase in plan.phases]
     return [sum(len(group) for group in groups[:count]) for count in counts if count <= len(groups)]
