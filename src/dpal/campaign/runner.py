@@ -40,6 +40,7 @@ from dpal.campaign.state import (
     Train,
     WaitForLabels,
     checkpoint_name,
+    fold,
     next_step,
 )
 from dpal.campaign.status import Status, status_of
@@ -165,13 +166,34 @@ class CampaignRun(CampaignFolder):
         if isinstance(mechanism, Uniform):
             scores: NDArray[np.float64] = np.zeros(len(left))
         else:
-            learner = self._learner_at(state)
-            passes = self.parts.acquisition.passes
-            logits = learner.logits(left, passes=passes, randomness=randomness)
-            probabilities = probabilities_from_logits(logits, multi_label=pool.multi_label)
-            scores = self.parts.acquisition.scores(probabilities)
+            scores = self._scores(state, left, randomness)
         faults.reached("select.scored")
         return mechanism.select(scores, randomness=randomness, ids=pool.ids[left])
+
+    def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The scores that a query saw, and whom it took. In simulations only: scores are private."""
+        state = self.state()
+        if state.created.seed is None:
+            raise InvalidArgument(
+                "the campaign", "private", "a simulation (a seed and not_private): scores are private"
+            )
+        if not 1 <= group < len(state.selected):
+            raise InvalidArgument("the query", group, f"from 1 to {len(state.selected) - 1}, the queries so far")
+        charge = state.selected[group].charge
+        with self._reader() as (_, recorded):
+            seen = fold(recorded[:charge])
+        taken = seen.taken()
+        left = np.flatnonzero([name not in taken for name in self.parts.pool.ids.tolist()])
+        randomness = randomness_of(fresh_seal(state.created.seed, len(seen.charges) - 1), state.created.seed)
+        chosen = {*state.selected[group].to_label, *state.selected[group].retired}
+        return self._scores(seen, left, randomness), np.asarray(
+            [self.parts.pool.ids[place] in chosen for place in left]
+        )
+
+    def _scores(self, state: State, left: NDArray[np.int64], randomness: Randomness) -> NDArray[np.float64]:
+        acquisition, pool = self.parts.acquisition, self.parts.pool
+        logits = self._learner_at(state).logits(left, passes=acquisition.passes, randomness=randomness)
+        return acquisition.scores(probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, journal: Journal, phase: int) -> None:
         state = journal.state

@@ -58,7 +58,7 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         cannot_tell=without[CANNOT_TELL],
         retired=sum(len(each.retired) for each in state.selected),
         corrected=state.corrections,
-        epsilon_spent=_spent(state, plan),
+        epsilon_spent=epsilon_charged(state, plan),
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
@@ -93,7 +93,8 @@ def _words(step: Step, state: State) -> str:
             return "nothing: the campaign is finished"
 
 
-def _spent(state: State, plan: Plan) -> float:
+def epsilon_charged(state: State, plan: Plan) -> float:
+    """What the charges so far cost at most, by the numbers that the plan states."""
     charged = [charge for _, charge in state.charges]
     phases = sum(not isinstance(charge, ChargedSelection) for charge in charged)
     # A selection that is charged after the last phase belongs to the next one.

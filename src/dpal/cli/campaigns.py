@@ -164,12 +164,15 @@ def report(
     public: Annotated[
         bool, typer.Option("--public", help="Leave out what the promise does not cover, to hand the report on.")
     ] = False,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Another campaign, such as a random one, for the curve.", metavar="CAMPAIGN")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the campaign's report: one HTML file that opens anywhere, and the same as JSON beside it."""
     from dpal.reports.campaign_report import write_report
 
-    path = write_report(campaign, to or campaign / "reports" / "report.html", internal=not public)
+    path = write_report(campaign, to or campaign / "reports" / "report.html", internal=not public, baseline=baseline)
     if as_json:
         typer.echo(path.with_suffix(".json").read_text(encoding="utf-8"))
     else:

@@ -61,3 +61,18 @@ def compare(
     chosen = metric or next(iter(runs[0].metrics[0]))
     Console().print(markdown_table(summaries(runs, chosen), chosen), highlight=False, markup=False)
     Console().print(f"written to {escape(str(path))}")
+
+
+@app.command()
+def histogram(
+    campaign: Annotated[Path, typer.Argument(help="A simulated campaign's folder.", metavar="CAMPAIGN")],
+    to: Annotated[Path, typer.Option(help="The picture to write (png, pdf or svg).", metavar="FILE")],
+) -> None:
+    """Draw the scores of everyone and of the selected, query by query. Simulations only: scores are private."""
+    from dpal.campaign.campaign import Campaign
+    from dpal.reports.histogram_plot import plot_histograms
+
+    opened = Campaign.open(campaign)
+    queries = [opened.simulated_scores(group) for group in range(1, max(2, len(opened.state().selected)))]
+    plot_histograms(queries, to, acquisition=opened.parts.acquisition.name)
+    Console().print(f"drawn to {escape(str(to))}")

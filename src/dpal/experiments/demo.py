@@ -41,7 +41,7 @@ def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow
         place = folder / name
         campaign = Campaign.from_config(place, config, tell=lambda words: tell(f"  {words}"))
         status = campaign.run()
-        path = write_report(place, place / "reports" / "report.html")
+        path = write_report(place, place / "reports" / "report.html", baseline=rows[0].folder if rows else None)
         reports[name] = report_data(place)
         verification = campaign.verify()
         rows.append(

@@ -129,9 +129,10 @@ class Sweep:
     def _created(self, run: Run, folder: Path, pool: Pool, tested: Pool, model: object) -> Campaign:
         training = run.training()
         copies = int(training.get("augmentation", {}).get("copies", 1))
+        arguments: dict[str, Any] = {**run.plan_arguments(), "pool_size": len(pool)}
         return Campaign.create(
             folder,
-            plan=api.plan(**{**run.plan_arguments(), "pool_size": len(pool)}),
+            plan=api.plan(**arguments),
             pool=pool,
             model=model,
             acquisition=run.row.acquisition,

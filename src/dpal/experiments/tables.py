@@ -54,17 +54,17 @@ def _metric(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> T
                 "–" if paper is None else f"{paper[0]:.2f} ± {paper[1]:.2f}",
                 str(figure(documents, metric, "weights") or _missing(row)),
                 str(figure(documents, metric, "average") or ""),
-                _mean(documents, lambda each: each["labels"]),
-                _mean(documents, lambda each: each["plan"]["steps"]),
-                _mean(documents, lambda each: sum(phase["seconds"] for phase in each["phases"])),
+                _mean([each["labels"] for each in documents]),
+                _mean([each["plan"]["steps"] for each in documents]),
+                _mean([sum(phase["seconds"] for phase in each["phases"]) for each in documents]),
             )
         )
     headings = ("", "paper", "weights", "average", "labels", "steps", "seconds of training")
     return Table(headings, tuple(rows))
 
 
-def _mean(documents: list[dict[str, Any]], value: Any) -> str:
-    return f"{mean(value(each) for each in documents):,.0f}" if documents else ""
+def _mean(values: list[float]) -> str:
+    return f"{mean(values):,.0f}" if values else ""
 
 
 def _selection(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> Table:

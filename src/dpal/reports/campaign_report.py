@@ -13,11 +13,17 @@ from dpal.reports.campaign_data import report_data
 from dpal.reports.page import bullets, document, escaped, section, table
 
 
-def write_report(folder: Path | str, path: Path, *, internal: bool = True) -> Path:
-    """Write the report and its JSON, each whole or not at all. Without `internal`, it may be handed on."""
+def write_report(folder: Path | str, path: Path, *, internal: bool = True, baseline: Path | str | None = None) -> Path:
+    """Write the report and its JSON, each whole or not at all. Without `internal`, it may be handed on.
+
+    A baseline, another campaign such as one with random selection, is drawn beside this one's learning curve.
+    """
     if path.suffix.lower() != ".html":
         raise InvalidArgument("the report's file", str(path), "named with .html")
     data = report_data(folder, internal=internal)
+    if baseline is not None:
+        other = report_data(baseline, internal=False)
+        data["baseline"] = {name: other[name] for name in ("campaign", "metrics", "labels_by_phase", "plan")}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path.with_suffix(".json"), json.dumps(data, indent=2, ensure_ascii=False) + "\n")
     write_text(path, as_html(data))
@@ -76,7 +82,10 @@ def _figure(data: dict[str, Any], kind: str) -> str:
     if kind == "spending":
         figure, words = campaign_plots.spending_figure(data), "ε by phase and group, and training steps"
     else:
-        figure = campaign_plots.learning_figure({data["campaign"]: data}, kind)
+        runs = {data["campaign"]: data}
+        if "baseline" in data:
+            runs[f"{data['baseline']['campaign']} (baseline)"] = data["baseline"]
+        figure = campaign_plots.learning_figure(runs, kind)
         words = f"{kind.replace('_', ' ')} by labels and by ε"
     return f'<figure role="img" aria-label="{escaped(words)}">{campaign_plots.as_svg(figure)}</figure>'
 

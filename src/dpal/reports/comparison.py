@@ -42,7 +42,9 @@ def run_of(folder: Path | str, method: str | None = None) -> Run:
     """A campaign's curve. Nothing is verified here: for that, see the campaign's own report."""
     campaign = CampaignFolder(folder)
     state, plan = campaign.state(), campaign.plan
-    selection = f"{state.created.acquisition} by {plan.setting.selection}" if plan.selections else "one phase"
+    selection = f"{state.created.acquisition} by {plan.setting.selection}"
+    if not plan.selections or plan.setting.selection == "random":
+        selection = "random"
     return Run(
         method=method or f"{plan.planner}, {selection}",
         folder=str(folder),
