@@ -25,7 +25,13 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/dpal demo
 
-test: $(READY)
+# The tests of pages use Chromium; where it is missing and can be had, it is installed, otherwise they say why they skip.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get install -y -q --no-install-recommends chromium >/dev/null 2>&1; } || true
+
+test: $(READY) browser
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)
