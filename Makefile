@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench docs clean
 
 help:
 	@echo "make demo    set up and run two small private campaigns on real digits, with a report (about a minute)"
 	@echo "make test    set up and run every test"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
+	@echo "make docs    set up and draw the pictures of README and docs anew, from real runs"
 	@echo "make format  set up and reformat the code"
 	@echo "make clean   remove the environment and caches"
 
@@ -35,16 +36,19 @@ test: $(READY) browser
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/basedpyright
 
 format: $(READY)
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/ruff check --fix src tests benchmarks docs
 
 bench: $(READY)
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --quick; done
+
+docs: $(READY) browser
+	$(BIN)/python docs/gallery.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -37,7 +37,7 @@ def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow
     rows: list[DemoRow] = []
     for name, plan in CAMPAIGNS.items():
         tell(f"campaign {name}")
-        config = checked_config(_document(plan))
+        config = checked_config(digits_document(plan))
         place = folder / name
         campaign = Campaign.from_config(place, config, tell=lambda words: tell(f"  {words}"))
         status = campaign.run()
@@ -60,7 +60,8 @@ def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow
     return rows, picture
 
 
-def _document(plan: dict[str, Any]) -> dict[str, Any]:
+def digits_document(plan: dict[str, Any]) -> dict[str, Any]:
+    """A whole campaign on the digits inside scikit-learn, small enough for seconds."""
     return {
         "data": {"source": "digits"},
         "evaluation": {"source": "digits", "options": {"part": "test"}, "is_public": True},

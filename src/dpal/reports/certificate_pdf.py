@@ -17,8 +17,8 @@ _COLUMNS = 96
 _MOST_ROWS = 12
 
 
-def write_pdf(certificate: Mapping[str, Any], path: Path) -> None:
-    """One page, with text that can be searched and copied."""
+def write_pdf(certificate: Mapping[str, Any], path: Path, *, kind: str = "pdf") -> None:
+    """One page, with text that can be searched and copied; the kind png is for showing it on a screen."""
     with mpl.rc_context(rc=RC | {"pdf.fonttype": 42, "svg.fonttype": "none"}):
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         page = _Page(figure)
@@ -51,7 +51,8 @@ def write_pdf(certificate: Mapping[str, Any], path: Path) -> None:
             "on any machine, without the data."
         )
         page.pairs([("plan", certificate["plan_hash"]), ("ledger", certificate["ledger_hash"])], size=7.5)
-        figure.savefig(path, format="pdf", metadata={"CreationDate": None, "Title": "dpal privacy certificate"})
+        metadata = {"CreationDate": None, "Title": "dpal privacy certificate"} if kind == "pdf" else None
+        figure.savefig(path, format=kind, metadata=metadata)
 
 
 def _mechanism(each: Mapping[str, Any]) -> str:

@@ -78,4 +78,6 @@ def curves(found: Sequence[Summary], metric: str) -> Figure:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         # Outside the axes, so that it covers no data however many methods there are.
         figure.legend(loc="outside lower center", ncols=2 if len(found) > 2 else 1)
+        if not all(each.is_private for each in found):
+            figure.suptitle(SIMULATION, color="red", fontsize=7)
         return figure
