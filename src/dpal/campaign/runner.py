@@ -255,9 +255,10 @@ class CampaignRun(CampaignFolder):
         if given is None:
             return False
         answers: dict[str, Answer] = {}
+        asked = set(missing)
         try:
             for name, answer in given.items() if isinstance(given, Mapping) else given:
-                if name not in missing:
+                if name not in asked:
                     raise InvalidArgument("the id of an oracle's answer", name, "one that it was asked about")
                 answers[name] = read_answer(answer, name, pool.classes, pool.multi_label)
         finally:
@@ -318,14 +319,9 @@ class CampaignRun(CampaignFolder):
         """The learner with the newest recorded weights. A file that is not as recorded is refused."""
         if self._learner is None:
             self._learner = self.parts.learner()
-        file, sha256 = (
-            (state.trained[-1].file, state.trained[-1].sha256)
-            if state.trained
-            else (
-                WEIGHTS,
-                state.created.weights,
-            )
-        )
+        file, sha256 = WEIGHTS, state.created.weights
+        if state.trained:
+            file, sha256 = state.trained[-1].file, state.trained[-1].sha256
         if self._loaded != sha256:
             path = self.folder / file
             if not path.is_file() or digest(path) != sha256:
