@@ -27,7 +27,7 @@ def _labels(budget: int) -> tuple[Row, Row]:
         return random(_TASK), with_laplace(_TASK)
     share = budget / 25_000
     return (
-        random(_TASK, name=f"random-{budget}", labels=share),
+        random(_TASK, name=f"random-{budget}", title=f"Random, {budget:,} labels", labels=share),
         with_laplace(
             _TASK, name=f"entropy-laplace-{budget}", title=f"Entropy, Laplace, {budget:,} labels", labels=share
         ),
@@ -39,7 +39,7 @@ def _budget(epsilon: float, selection_epsilon: float) -> tuple[Row, Row]:
         return random(_TASK), with_laplace(_TASK)
     plan: dict[str, Any] = {"target_epsilon": epsilon}
     return (
-        random(_TASK, name=f"random-epsilon-{epsilon:g}", plan=plan),
+        random(_TASK, name=f"random-epsilon-{epsilon:g}", title=f"Random, ε = {epsilon:g}", plan=plan),
         with_laplace(
             _TASK,
             name=f"entropy-laplace-epsilon-{epsilon:g}",

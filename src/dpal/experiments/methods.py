@@ -17,9 +17,9 @@ _THRESHOLD = {"selection": "threshold", "selection_epsilon": SELECTION_EPSILON, 
 _COPIES = {"augmentation": {"copies": 4, "flip": True, "crop": 4}}
 
 
-def random(task: str, name: str = "random", **changes: Any) -> Row:
+def random(task: str, *, name: str = "random", title: str = "Random", **changes: Any) -> Row:
     """Plain private training on a random subset: the paper's main baseline."""
-    return Row(name=name, title="Random", task=task, at_once=True, **changes)
+    return Row(name=name, title=title, task=task, at_once=True, **changes)
 
 
 def random_naive_al(task: str) -> Row:
@@ -92,6 +92,6 @@ def own_columns(task: str) -> tuple[Row, ...]:
         with_laplace(task, name="own-average", title="Average of the weights selects", average=0.99),
         with_laplace(task, name="own-copies", title="Four augmented copies", training=_COPIES),
         with_laplace(task, name="own-learning-rate", title="Learning rate 2e-3", training={"learning_rate": 2e-3}),
-        random(task, name="random-pld", plan={"accountant": "pld"}),
+        random(task, name="random-pld", title="Random, PLD accounting", plan={"accountant": "pld"}),
         everything(task),
     )

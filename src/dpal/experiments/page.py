@@ -3,15 +3,10 @@
 from dpal.errors import InvalidArgument
 from dpal.experiments.catalogue import EXPERIMENTS
 from dpal.experiments.differences import DIFFERENCES, INTRODUCTION
-from dpal.experiments.experiment import METRIC, Experiment
+from dpal.experiments.experiment import Experiment
 from dpal.experiments.results import Results, finished
 from dpal.experiments.scales import FULL, SCALES
 from dpal.experiments.tables import table_of
-
-_LEGEND = (
-    "Percent on the test set after the last phase, mean ± deviation over seeds, with the number of seeds in brackets. "
-    "*weights* are the plain weights, as in the paper; *average* is their moving average, kept in every run."
-)
 
 
 def page_of(results: Results, *, scale: str = FULL) -> str:
@@ -38,8 +33,6 @@ def section_of(experiment: Experiment, results: Results, *, scale: str = FULL) -
     words = [f"## {experiment.title}\n"]
     if scale != FULL:
         words.append(f"{SCALES[scale].words}.\n")
-    if experiment.shows == METRIC:
-        words.append(f"{_LEGEND}\n")
     words.append(f"{table_of(experiment, results, scale=scale).markdown()}\n")
     words += [f"{text}\n" for text in (_where(experiment, results, scale), experiment.remark) if text]
     if scale == FULL and experiment.name in DIFFERENCES:

@@ -18,7 +18,7 @@ class Scale:
 
 def _laptop(task: Task) -> Task:
     """Minutes a run on a laptop; accuracies are far below the paper's and only compare with each other."""
-    small = 25 if task.pool_size > 20_000 else 5
+    small = 25 if task.pool_size > 20_000 else 10
 
     def smaller(size: int) -> int:
         return max(1, size // small)
@@ -29,9 +29,9 @@ def _laptop(task: Task) -> Task:
         initial_size=smaller(task.initial_size),
         query_sizes=tuple(smaller(size) for size in task.query_sizes),
         batch_size=smaller(task.batch_size),
-        epochs=task.epochs / 5,
-        epochs_of_campaign=task.epochs_of_campaign / 5,
-        test_size=2_000,
+        epochs=task.epochs / 10,
+        epochs_of_campaign=task.epochs_of_campaign / 10,
+        test_size=1_000,
     )
 
 

@@ -104,7 +104,7 @@ class Sweep:
                 campaign.parts.learner, decay=run.row.average or AVERAGE_DECAY, predicts_with_average=with_average
             ),
             evaluated_classes=run.task.evaluated_classes if tested.multi_label else None,
-            tell=lambda words: self.tell(f"  {words}"),
+            tell=self._tell_inside,
         )
         resumed = campaign.status().phases_done
         status = campaign.run()
@@ -144,6 +144,9 @@ class Sweep:
             seed=run.seed,
             not_private=True,
         )
+
+    def _tell_inside(self, words: str) -> None:
+        self.tell(f"  {words}")
 
     def _pools_of(self, run: Run) -> tuple[Pool, Pool]:
         task = run.task
