@@ -1,5 +1,8 @@
-"""A sweep that dies goes on where it was."""
+"""A sweep that dies goes on where it was, and several share the work."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,21 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     for kind in ("weights", "average"):
         assert [phase[kind] for phase in broken["phases"]] == [phase[kind] for phase in whole["phases"]]
     assert broken["selections"] == whole["selections"]
+
+
+def test_two_processes_share_the_work(tmp_path: Path) -> None:
+    """Each run is done by one of them; what the other one works on is busy or there already."""
+    program = "from dpal.cli import run; run()"
+    command = [sys.executable, "-c", program, "experiments", "run", "headline", "--scale", "smallest", "--seed", "1"]
+    rows = ("random", "random-naive-al", "random-al", "entropy-laplace")
+    command += [part for row in rows for part in ("--row", row)]
+    command += ["--folder", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    for row in rows:
+        outcomes = sorted(
+            outcome for text in said for outcome in re.findall(rf"cifar10-resnet9\.{row}\.seed-1:\s+([a-z ]+)", text)
+        )
+        assert outcomes in (["busy", "done"], ["done", "there already"])
+    assert len(list((tmp_path / "results" / "smallest").glob("*.json"))) == len(rows)
