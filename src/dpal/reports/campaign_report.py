@@ -57,6 +57,8 @@ def as_html(data: dict[str, Any]) -> str:
 
 
 def _stage(status: dict[str, Any]) -> str:
+    if status["stage"] == "finished":
+        return "Finished."
     return f"{status['stage'].replace('-', ' ').capitalize()}. Next: {status['next_step']}."
 
 
