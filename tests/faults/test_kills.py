@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -260,6 +261,21 @@ def test_a_second_writer_is_refused_and_readers_read(planned: Path, tmp_path: Pa
     nosy.run()
     assert seen == ["waiting-for-labels"]
     assert campaign.run().stage == "finished"
+
+
+def test_readers_read_all_the_time_while_a_campaign_runs(planned: Path, tmp_path: Path) -> None:
+    """Never a false alarm, and never an older state than the one before."""
+    folder = copied(planned, tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(PROGRAM.parent)}
+    command = [sys.executable, str(PROGRAM), "run", str(folder)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seen = [1]
+    while process.poll() is None:
+        seen.append(CampaignFolder(folder).state().last)
+        time.sleep(0.01)
+    assert process.returncode == 0
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 3
 
 
 def test_two_decisions_on_one_state_record_once(planned: Path, tmp_path: Path) -> None:

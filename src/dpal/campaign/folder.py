@@ -10,7 +10,7 @@ from dpal.campaign import faults
 from dpal.campaign.config import NAME, read_config
 from dpal.campaign.exchange import export_requests, read_answers
 from dpal.campaign.facts import Answered, Closed
-from dpal.campaign.head import require_not_behind
+from dpal.campaign.head import noted, require_not_behind
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.lock import only_writer
@@ -40,8 +40,9 @@ class CampaignFolder:
     def _reader(self) -> Generator[tuple[Store, list[Recorded]]]:
         store = Store(self.folder, read_only=True)
         try:
+            note = noted(self.folder)
             recorded = store.recorded()
-            require_not_behind(self.folder, recorded)
+            require_not_behind(self.folder, note, recorded)
             yield store, recorded
         finally:
             store.close()

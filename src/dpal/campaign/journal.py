@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpal.campaign.facts import Fact
-from dpal.campaign.head import remember, require_not_behind
+from dpal.campaign.head import noted, remember, require_not_behind
 from dpal.campaign.state import State, after, fold
 from dpal.campaign.store import Store
 
@@ -13,8 +13,9 @@ class Journal:
 
     def __init__(self, folder: Path, store: Store) -> None:
         self.folder, self.store = folder, store
+        note = noted(folder)
         self._recorded = store.recorded()
-        require_not_behind(folder, self._recorded)
+        require_not_behind(folder, note, self._recorded)
         self.state: State = fold(self._recorded)
 
     def add(self, fact: Fact, *, seal: bytes | None = None, unseal: int | None = None) -> int:
