@@ -3,8 +3,10 @@
 INTRODUCTION = """\
 Generated from `experiments/results` with `dpal experiments table all --markdown docs/results.md`; only what was really
 run is in it, and a cell without a result says which run is missing. Every run is a campaign with a simulated oracle and
-a seed, so nothing in these runs is private. A run repeats exactly on one machine; on another GPU the compiled code may
-round differently (phase 1 of the same seed: 46.84% and 46.53%).
+a seed, so nothing in these runs is private. A run repeats exactly on a CPU; on a GPU the compiled code may round
+differently from one machine to the next (phase 1 of the same seed: 46.84% and 46.53%). The rows from an H200 were run
+from Python instead of the command line, with one clipping engine kept over all phases (so that it was checked and
+compiled once) and images in channels-last order.
 
     dpal experiments list
     dpal experiments run headline --scale laptop       # minutes a run; says everywhere that it is small
