@@ -180,7 +180,7 @@ def run_until(process: subprocess.Popen[bytes], folder: Path, words: str) -> Non
 
 def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     settings = [
-        "plan.epochs=200",
+        "plan.epochs=4000",
         "plan.labelling_budget=300",
         "plan.phases=2",
         "model.name=small-cnn",

@@ -42,7 +42,7 @@ class OpacusEngine(ClippingEngine):
         self._hooked.remove_hooks()
 
     def prepare_for_check(self) -> None:
-        # Opacus's hooks work in training mode only.
+        # Opacus's hooks work in training mode only. Without dropout that is prediction.
         for module in self.model.modules():
             module.training = not isinstance(module, _DropoutNd)
 
@@ -54,6 +54,10 @@ class OpacusEngine(ClippingEngine):
 
     def _stored(self, batch: Batch, targets: Tensor) -> Gradients:
         trainable = self.trainable()
+        if not self.model.training:
+            with modes_kept(self.model):
+                self.prepare_for_check()
+                return self._stored(batch, targets)
         self._hooked.add_hooks(loss_reduction="sum", batch_first=True)
         try:
             with warnings.catch_warnings(), torch.enable_grad(), tf32_allowed(self.precision == "tf32"):
