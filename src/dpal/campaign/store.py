@@ -128,13 +128,11 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise DamagedCampaign(f"{self.path} is damaged ({error.sqlite_errorname}). {_RESTORE}") from error
 
-    def recorded(self, *, up_to: int | None = None) -> list[Recorded]:
-        """All facts in their order, or those up to a number. A broken chain is refused."""
+    def recorded(self) -> list[Recorded]:
+        """All facts in their order. A broken chain is refused."""
         with self._readable():
-            rows = self._connection.execute(
-                "SELECT number, at, kind, body, hash FROM facts WHERE ?1 IS NULL OR number <= ?1 ORDER BY number",
-                (up_to,),
-            ).fetchall()
+            query = "SELECT number, at, kind, body, hash FROM facts ORDER BY number"
+            rows = self._connection.execute(query).fetchall()
         found: list[Recorded] = []
         previous = ""
         for position, row in enumerate(rows, start=1):
