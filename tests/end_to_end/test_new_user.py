@@ -189,7 +189,14 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     flags = [word for each in settings for word in ("--set", each)]
     dpal("init", "c", "--data", "digits", "--epsilon", 8, "--set", "plan.initial_size=200", *flags, cwd=tmp_path)
     command = [sys.executable, "-c", "from dpal.cli import run; run()", "run", "c"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background may have told everything below to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     run_until(process, tmp_path / "c", '"interrupted"')
     # Readers work and a second writer is refused meanwhile.
     assert "is writing" in dpal("run", "c", cwd=tmp_path, codes=(4,)).stderr
