@@ -178,7 +178,7 @@ def run_until(process: subprocess.Popen[bytes], folder: Path, words: str) -> Non
     raise AssertionError(words)
 
 
-def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_loses_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     settings = [
         "plan.epochs=4000",
         "plan.labelling_budget=300",
@@ -197,6 +197,8 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
         # Whoever runs the tests in the background may have told everything below to ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    # However this ends, the process does.
+    request.addfinalizer(process.kill)
     run_until(process, tmp_path / "c", '"interrupted"')
     # Readers work and a second writer is refused meanwhile.
     assert "is writing" in dpal("run", "c", cwd=tmp_path, codes=(4,)).stderr
