@@ -6,6 +6,7 @@ from typing import Any
 from dpal import __version__
 from dpal.campaign.config import NAME, read_config
 from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
 
 ASSUMPTIONS = (
@@ -38,9 +39,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
         "promise": _promise(status.stage, plan, verification.holds, verification.is_private),
-        "status": {
-            name: value for name, value in status.to_json().items() if name not in INTERNAL and name != "folder"
-        },
+        "status": _public_status(status),
         "verification": verification.to_json(),
         "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
@@ -66,6 +65,14 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
 def _is_quick(plan: Plan) -> bool:
     """Whether recomputing every ε takes seconds rather than minutes; dpal verify does it in any case."""
     return plan.setting.accountant == "rdp" or len(plan.phases) <= _FEW_PHASES
+
+
+def _public_status(status: Status) -> dict[str, object]:
+    """The status without counts of answers and without the hour, which depend on private records."""
+    shown = {name: value for name, value in status.to_json().items() if name not in INTERNAL and name != "folder"}
+    if status.waiting_for_labels:
+        shown["next_step"] = "wait for labels"
+    return shown | {"last_change": status.last_change[:10]}
 
 
 def _without_places(config: dict[str, Any]) -> dict[str, Any]:

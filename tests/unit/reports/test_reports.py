@@ -34,6 +34,10 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
     assert "Planned" in page(folder)
     campaign.run()
     assert "Waiting for labels" in page(folder)
+    # How many answers are missing tells about the records: not for the public part.
+    public = page(folder, internal=False)
+    assert "wait for labels" in public
+    assert "wait for 8" not in public
 
     class Stop(Exception):
         """The machine dies."""
