@@ -12,7 +12,7 @@ from dpal.experiments.ablations import (
     SPLIT,
 )
 from dpal.experiments.experiment import Experiment
-from dpal.experiments.table1 import HEADLINE, OWN, SKIN, TABLE1
+from dpal.experiments.table1 import EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -20,6 +20,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         HEADLINE,
         OWN,
         TABLE1,
+        EQUIVARIANT,
         SPLIT,
         LABELS,
         BUDGET,

@@ -6,9 +6,9 @@ holds one map for each symmetry g; turning the image by h turns each map by h an
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dpal.errors import InvalidArgument
+from dpal.training.layers import TiedConvolution, TiedGroupNorm
 
 # A symmetry is (quarter turns, flipped): first the flip of the columns, then the turns.
 Symmetry = tuple[int, int]
@@ -34,49 +34,66 @@ def turned(images: Tensor, symmetry: Symmetry) -> Tensor:
     return torch.rot90(images.flip(-1) if flip else images, turns, dims=(-2, -1))
 
 
-class LiftingConvolution(nn.Module):
-    """From images to feature fields: one convolution for each symmetry, with the filter turned."""
+class _SymmetricConvolution(TiedConvolution):
+    """One plain convolution for each symmetry, with the filter turned."""
 
-    def __init__(self, channels: int, fields: int, symmetries: tuple[Symmetry, ...]) -> None:
+    def __init__(self, symmetries: tuple[Symmetry, ...]) -> None:
         super().__init__()
         self.symmetries = symmetries
+
+    @property
+    def ties(self) -> int:
+        return len(self.symmetries)
+
+    def filters(self) -> Tensor:
+        return torch.stack([self._filter(index) for index in range(self.ties)], dim=1).flatten(0, 1)
+
+    def untied(self, images: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """A turned filter on the image is the filter on the image turned back, and the result turned."""
+        by_symmetry = gradients.unflatten(1, (-1, self.ties))
+        turned_images = [self._seen(images, index) for index in range(self.ties)]
+        turned_gradients = [by_symmetry[:, :, index] for index in range(self.ties)]
+        return self._turned_back(turned_images), self._turned_back(turned_gradients)
+
+    def _turned_back(self, each: list[Tensor]) -> Tensor:
+        """One after the other for each row; channels last, so that a GPU reads and writes neighbours together."""
+        last = [turned(images, inverse(g)).permute(0, 2, 3, 1) for images, g in zip(each, self.symmetries, strict=True)]
+        return torch.stack(last, dim=1).flatten(0, 1).permute(0, 3, 1, 2)
+
+    def _filter(self, index: int) -> Tensor:
+        """The filter of a symmetry: (fields, channels, 3, 3)."""
+        return turned(self.weight, self.symmetries[index])
+
+    def _seen(self, images: Tensor, index: int) -> Tensor:
+        """The channels in the order in which the weight meets them for a symmetry."""
+        return images
+
+
+class LiftingConvolution(_SymmetricConvolution):
+    """From images to feature fields."""
+
+    def __init__(self, channels: int, fields: int, symmetries: tuple[Symmetry, ...]) -> None:
+        super().__init__(symmetries)
         self.weight = nn.Parameter(torch.empty(fields, channels, 3, 3))
         nn.init.kaiming_normal_(self.weight)
 
-    def forward(self, images: Tensor) -> Tensor:
-        filters = torch.stack([turned(self.weight, g) for g in self.symmetries], dim=1)
-        return functional.conv2d(images, filters.flatten(0, 1), padding=1)
 
-
-class GroupConvolution(nn.Module):
+class GroupConvolution(_SymmetricConvolution):
     """From feature fields to feature fields: out(g) = Σ_k in(k) ∗ turned_g(weight[g⁻¹k])."""
 
     def __init__(self, fields_in: int, fields_out: int, symmetries: tuple[Symmetry, ...]) -> None:
-        super().__init__()
-        self.symmetries = symmetries
+        super().__init__(symmetries)
         self.weight = nn.Parameter(torch.empty(fields_out, fields_in, len(symmetries), 3, 3))
         nn.init.normal_(self.weight, std=(2 / (9 * fields_in * len(symmetries))) ** 0.5)
         place = {g: index for index, g in enumerate(symmetries)}
         self.order = [[place[product(inverse(g), k)] for k in symmetries] for g in symmetries]
+        self.reverse_order = [[place[product(g, j)] for j in symmetries] for g in symmetries]
 
-    def forward(self, features: Tensor) -> Tensor:
-        filters = torch.stack(
-            [turned(self.weight[:, :, order], g) for g, order in zip(self.symmetries, self.order, strict=True)], dim=1
-        )
-        return functional.conv2d(features, filters.flatten(2, 3).flatten(0, 1), padding=1)
+    def _filter(self, index: int) -> Tensor:
+        return turned(self.weight[:, :, self.order[index]], self.symmetries[index]).flatten(1, 2)
 
-
-class FieldNorm(nn.Module):
-    """Group norm over whole fields, with one weight and one bias a field."""
-
-    def __init__(self, fields: int, order: int, groups: int) -> None:
-        super().__init__()
-        self.order, self.groups = order, groups
-        self.weight, self.bias = nn.Parameter(torch.ones(fields)), nn.Parameter(torch.zeros(fields))
-
-    def forward(self, features: Tensor) -> Tensor:
-        weight, bias = (each.repeat_interleave(self.order) for each in (self.weight, self.bias))
-        return functional.group_norm(features, self.groups, weight, bias)
+    def _seen(self, images: Tensor, index: int) -> Tensor:
+        return images.unflatten(1, (-1, self.ties))[:, :, self.reverse_order[index]].flatten(1, 2)
 
 
 class FieldBlock(nn.Module):
@@ -84,7 +101,7 @@ class FieldBlock(nn.Module):
 
     def __init__(self, convolution: nn.Module, fields: int, order: int, *, pool: bool = False) -> None:
         super().__init__()
-        self.convolution, self.norm = convolution, FieldNorm(fields, order, _norm_groups(fields))
+        self.convolution, self.norm = convolution, TiedGroupNorm(fields, order, _norm_groups(fields))
         self.activation = nn.Mish()
         self.pool = nn.MaxPool2d(2) if pool else nn.Identity()
 
@@ -99,7 +116,7 @@ class FieldResidual(nn.Module):
         self.blocks = nn.Sequential(
             *(FieldBlock(GroupConvolution(fields, fields, symmetries), fields, order) for _ in range(2))
         )
-        self.norm = FieldNorm(fields, order, _norm_groups(fields))
+        self.norm = TiedGroupNorm(fields, order, _norm_groups(fields))
 
     def forward(self, features: Tensor) -> Tensor:
         return self.norm(features + self.blocks(features))

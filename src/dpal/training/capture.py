@@ -15,7 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpal.training import norm_kernels
 from dpal.training.engine import Batch, LossFunction, record_count
+from dpal.training.layers import TiedConvolution, TiedGroupNorm
+from dpal.training.operators import RecordGroupNorm
 
 
 class NotCoveredError(Exception):
@@ -129,7 +132,7 @@ class Capture:
         self.names = {parameter: name for name, parameter in model.named_parameters() if parameter.requires_grad}
         self.layers = [module for module in model.modules() if self._own_names(module)]
         for module in self.layers:
-            if type(module) not in _PATCHES:
+            if _patch_for(module) is None:
                 raise NotCoveredError(f"no rule for the layer {_name_of(model, module)} ({type(module).__name__})")
             if "forward" in vars(module):
                 raise NotCoveredError(f"the layer {_name_of(model, module)} has a forward of its own")
@@ -191,7 +194,9 @@ def _arguments(batch: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _bound(module: nn.Module, own: dict[str, str], tape: Tape) -> Callable[[Tensor], Tensor]:
-    patch = _PATCHES[type(module)]
+    patch = _patch_for(module)
+    if patch is None:
+        raise NotCoveredError(f"no rule for {type(module).__name__}")
 
     def forward(input: Tensor) -> Tensor:  # noqa: A002 (torch's name, which callers may use)
         return patch(module, own, tape, input)
@@ -237,6 +242,11 @@ def _convolution(module: nn.Conv2d, own: dict[str, str], tape: Tape, given: Tens
     return _with_bias(module, own, tape, output, (module.out_channels, 1, 1))
 
 
+def _tied_convolution(module: TiedConvolution, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    output = functional.conv2d(given, module.filters(), padding=1)
+    return tape.matrix(own["weight"], module, given, output)
+
+
 def explicit_padding(module: nn.Conv2d) -> tuple[int, ...] | None:
     """Padding to apply before the convolution, where the layer's is not plain zeros on both sides alike."""
     if module.padding_mode == "zeros" and not isinstance(module.padding, str):
@@ -253,11 +263,28 @@ def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Te
     if not given.is_cuda and own.keys() == {"weight", "bias"}:
         # The compiler fuses what follows below; without it, torch's own kernels are faster.
         return _group_norm_captured(module, own, tape, given)
+    if own.keys() == {"weight", "bias"} and norm_kernels.covers(given, module.num_groups):
+        weight = tape.vector(own["weight"], module.weight, (module.num_channels,))
+        bias = tape.vector(own["bias"], module.bias, (module.num_channels,))
+        return cast("Tensor", RecordGroupNorm.apply(given, weight, bias, module.num_groups, module.eps))
     plain = functional.group_norm(given, module.num_groups, None, None, module.eps)
     if given.ndim == 4 and given.is_cuda:
         # Torch's own kernel returns the channels first; convolutions and their kernels are faster with them last.
         plain = plain.contiguous(memory_format=torch.channels_last)
     return _affine(module, own, tape, plain, (module.num_channels, *[1] * (given.ndim - 2)))
+
+
+def _tied_group_norm(module: TiedGroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    rows = {
+        name: (tape.vector(own[name], value, (len(value),)) if name in own else value.expand(tape.rows, -1))
+        for name, value in (("weight", module.weight), ("bias", module.bias))
+    }
+    weight, bias = (each.repeat_interleave(module.ties, dim=1) for each in rows.values())
+    if norm_kernels.covers(given, module.groups):
+        return cast("Tensor", RecordGroupNorm.apply(given, weight, bias, module.groups, module.eps))
+    plain = functional.group_norm(given, module.groups, None, None, module.eps)
+    shape = (*weight.shape, *[1] * (given.ndim - 2))
+    return (plain * weight.reshape(shape) + bias.reshape(shape)).to(plain.dtype)
 
 
 def _group_norm_captured(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
@@ -307,4 +334,10 @@ _PATCHES: dict[type[nn.Module], Callable[[Any, dict[str, str], Tape, Tensor], Te
     nn.Embedding: _embedding,
     nn.GroupNorm: _group_norm,
     nn.LayerNorm: _layer_norm,
+    TiedGroupNorm: _tied_group_norm,
 }
+
+
+def _patch_for(module: nn.Module) -> Callable[[Any, dict[str, str], Tape, Tensor], Tensor] | None:
+    # Others that derive from a known layer may do something else.
+    return _tied_convolution if isinstance(module, TiedConvolution) else _PATCHES.get(type(module))

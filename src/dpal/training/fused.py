@@ -52,7 +52,7 @@ class _Pieces:
 
 @dataclass(slots=True, kw_only=True)
 class FusedEngine(ClippingEngine):
-    """Covers Conv2d, Linear, Embedding, GroupNorm and LayerNorm, with parameters shared or frozen.
+    """Covers Conv2d, Linear, Embedding, GroupNorm, LayerNorm and tied layers, with parameters shared or frozen.
 
     Compiled (by default on CUDA), every physical batch is padded to `physical_records`, so that one graph serves all.
     """
@@ -138,10 +138,13 @@ class FusedEngine(ClippingEngine):
         return pieces
 
     def _add_matrix(self, pieces: _Pieces, name: str, captured: Captured, tape: Tape, uses: list[int]) -> None:
-        first = tape.matrix_uses[uses[0]]
-        gradient = captured.output_gradients[uses[0]]
+        plain = [
+            matrices.untied(tape.matrix_uses[i], captured.inputs[i], captured.output_gradients[i], self.copies)
+            for i in uses
+        ]
+        first, given, gradient, copies = plain[0]
         costs = matrices.GPU_COSTS if gradient.is_cuda else matrices.CPU_COSTS
-        shape = matrices.shape_of(first.module, gradient, self.copies, len(uses))
+        shape = matrices.shape_of(first.module, gradient, copies, len(uses))
         split = gradient.dtype == torch.bfloat16
         stored = not isinstance(first.module, nn.Embedding) and matrices.prefers_stored(
             shape, costs, itemsize=gradient.element_size(), split=split
@@ -149,24 +152,20 @@ class FusedEngine(ClippingEngine):
         if stored and len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module):
             geometry = _geometry(first.module, padded=first.padded)
             # In the graph, so that whoever computes these writes them in the order the kernel reads.
-            images = captured.inputs[uses[0]].contiguous(memory_format=torch.channels_last)
+            images = given.contiguous(memory_format=torch.channels_last)
             gradient = gradient.contiguous(memory_format=torch.channels_last)
             pieces.stored[name], squares = convolution_record_gradients(
-                images, gradient, geometry, self.copies, self.precision == "tf32"
+                images, gradient, geometry, copies, self.precision == "tf32"
             )
             pieces.add(squares)
             return
         if stored and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
-            pieces.stored[name] = matrices.stored_convolution(first, captured.inputs[uses[0]], gradient, self.copies)
+            pieces.stored[name] = matrices.stored_convolution(first, given, gradient, copies)
             pieces.add(matrices.squared_norms(pieces.stored[name]))
             return
-        parts = [
-            matrices.sides_of(
-                tape.matrix_uses[i], self._finite(captured.inputs[i]), captured.output_gradients[i], self.copies
-            )
-            for i in uses
-        ]
-        sides = matrices.joined(parts)
+        sides = matrices.joined(
+            [matrices.sides_of(use, self._finite(given), gradient, copies) for use, given, gradient, copies in plain]
+        )
         if stored:
             pieces.stored[name] = matrices.stored_gradients(sides)
             pieces.add(matrices.squared_norms(pieces.stored[name]))

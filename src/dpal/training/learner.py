@@ -18,7 +18,8 @@ from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, words_in, write_tensors
 from dpal.training.data import Scaling
-from dpal.training.loop import PhaseResult, TrainingSettings, train_phase
+from dpal.training.engine import ClippingEngine
+from dpal.training.loop import PhaseResult, TrainingSettings, engine_on, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.optimizers import make_optimizer
 from dpal.training.predict import logits
@@ -56,6 +57,10 @@ class Learner:
         self.settings, self.multi_label = settings, multi_label
         self.device = settings.place()
         self.model = model.to(self.device)
+        if self.device.type == "cuda":
+            # Convolutions are faster so, and the records come in the same order.
+            self.model.to(memory_format=torch.channels_last)
+        self._engine: ClippingEngine | None = None
         self.records = records
         self.source = source_for(
             records, np.zeros(len(records), dtype=np.int64), device=self.device, scaling=settings.scaling
@@ -107,13 +112,21 @@ class Learner:
         after_step: Callable[[int], None],
     ) -> PhaseResult:
         """One phase of the plan. `targets` has a row for every record; only those of the groups are looked at."""
+        source = self.source.with_targets(torch.as_tensor(targets).to(self.device))
+        loss = loss_for(multi_label=self.multi_label)
+        if self._engine is None:
+            # What the choice draws must not change what training draws: a resumed campaign chooses anew.
+            with torch.random.fork_rng(devices=self._forked()):
+                self._engine = engine_on(
+                    self.model, source=source, groups=groups, loss=loss, settings=self.settings.training
+                )
         with self._deterministic(randomness):
             return train_phase(
                 self.model,
                 phase,
-                source=self.source.with_targets(torch.as_tensor(targets).to(self.device)),
+                source=source,
                 groups=groups,
-                loss=loss_for(multi_label=self.multi_label),
+                loss=loss,
                 optimizer=make_optimizer(
                     self.settings.optimizer,
                     self.model,
@@ -126,6 +139,7 @@ class Learner:
                 average=self.average,
                 after_step=after_step,
                 description=description,
+                engine=self._engine,
             )
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
@@ -156,10 +170,13 @@ class Learner:
     def _best(self) -> AbstractContextManager[None]:
         return nullcontext() if self.average is None else self.average.applied()
 
+    def _forked(self) -> list[torch.device]:
+        return [self.device] if self.device.type == "cuda" else []
+
     @contextmanager
     def _deterministic(self, randomness: Randomness) -> Generator[None]:
         """Dropout comes from torch's own generator: here it follows the step's randomness, so that it repeats."""
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+        with torch.random.fork_rng(devices=self._forked()):
             torch.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
             yield
 

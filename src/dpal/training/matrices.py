@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from dpal.training.capture import MatrixUse
+from dpal.training.layers import TiedConvolution
 from dpal.training.operators import float32_bmm
 
 
@@ -44,6 +45,15 @@ _PATCH_BYTES = 4 << 20
 # Two operations a multiplication at about 100 GFLOP/s and 10 GB/s on a few CPU cores; 300 TFLOP/s and 4 TB/s on a GPU.
 CPU_COSTS = Costs(multiplication=2 / 100e9, byte=1 / 10e9)
 GPU_COSTS = Costs(multiplication=2 / 300e12, byte=1 / 4e12)
+
+
+def untied(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> tuple[MatrixUse, Tensor, Tensor, int]:
+    """A tied convolution as plain ones of its weight, which count as so many more copies; others as they are."""
+    module = use.module
+    if not isinstance(module, TiedConvolution):
+        return use, given, gradient, copies
+    given, gradient = module.untied(given, gradient)
+    return MatrixUse(parameter=use.parameter, module=module.plain()), given, gradient, copies * module.ties
 
 
 def sides_of(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> Sides:
@@ -249,7 +259,7 @@ def _by_group(side: Tensor) -> Tensor:
 
 def as_parameter(total: Tensor, parameter: Tensor) -> Tensor:
     """From (groups, m, n) to the parameter's own shape: a convolution's patches have their channels last."""
-    if parameter.ndim == 4:
-        out, inside, height, width = parameter.shape
-        return total.reshape(out, height, width, inside).permute(0, 3, 1, 2)
+    if parameter.ndim > 2:
+        out, *_, height, width = parameter.shape
+        return total.reshape(out, height, width, -1).permute(0, 3, 1, 2).reshape(parameter.shape)
     return total.reshape(parameter.shape)

@@ -1,9 +1,11 @@
-"""Operators of our own, opaque to the compiler's tracer: products that end in float32, and per-record convolutions."""
+"""Operators of our own, opaque to the tracer: float32 products of bfloat16, convolutions and norms by record."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from dpal.training import kernels
+from dpal.training import kernels, norm_kernels
 
 
 @torch.library.custom_op("dpal::float32_bmm", mutates_args=())
@@ -39,3 +41,49 @@ def _(
     n = geometry[0] * geometry[1] * images.shape[1]
     stored = images.new_empty((records, output_gradients.shape[1], n))
     return stored, images.new_empty((records,), dtype=torch.float32)
+
+
+@torch.library.custom_op("dpal::group_norm", mutates_args=())
+def group_norm(images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """A group norm with each record's own weight and bias; also every channel's mean and 1/deviation. On CUDA only."""
+    return norm_kernels.group_norm(images, weight, bias, groups, eps)
+
+
+@group_norm.register_fake
+def _(images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    output = torch.empty_like(images, memory_format=torch.channels_last)
+    return output, torch.empty_like(weight, dtype=torch.float32), torch.empty_like(weight, dtype=torch.float32)
+
+
+@torch.library.custom_op("dpal::group_norm_backward", mutates_args=())
+def group_norm_backward(
+    gradients: Tensor, images: Tensor, weight: Tensor, means: Tensor, scales: Tensor, groups: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of the images, and of each record's weight and bias."""
+    return norm_kernels.group_norm_backward(gradients, images, weight, means, scales, groups)
+
+
+@group_norm_backward.register_fake
+def _(
+    gradients: Tensor, images: Tensor, weight: Tensor, means: Tensor, scales: Tensor, groups: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    found = torch.empty_like(images, memory_format=torch.channels_last)
+    return found, torch.empty_like(means), torch.empty_like(means)
+
+
+class RecordGroupNorm(torch.autograd.Function):
+    """The two operators as one differentiable function of images, weights (records, channels) and biases alike."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Tensor:
+        images = images.contiguous(memory_format=torch.channels_last)
+        output, means, scales = group_norm(images, weight, bias, groups, eps)
+        ctx.save_for_backward(images, weight, means, scales)
+        ctx.groups = groups
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        images, weight, means, scales = ctx.saved_tensors
+        gradient = gradients[0].contiguous(memory_format=torch.channels_last)
+        return *group_norm_backward(gradient, images, weight, means, scales, ctx.groups), None, None

@@ -96,7 +96,10 @@ def _whole(records: Readable, device: torch.device) -> Batch:
         named = {"": part} if isinstance(part, Tensor) else part
         for name, rows_here in named.items():
             if name not in values:
-                values[name] = torch.empty(len(records), *rows_here.shape[1:], dtype=rows_here.dtype, device=device)
+                shape, images = (len(records), *rows_here.shape[1:]), rows_here.is_cuda and rows_here.ndim == 4
+                # On a GPU channels last, as convolutions like it there.
+                order = torch.channels_last if images else torch.contiguous_format
+                values[name] = torch.empty(shape, dtype=rows_here.dtype, device=device, memory_format=order)
             values[name][start : start + len(rows_here)] = rows_here
     return values[""] if single else values
 

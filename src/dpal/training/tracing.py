@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from dpal.training.cheaper import CHEAPER
+
 
 @dataclass(slots=True)
 class CompiledFunction:
@@ -43,7 +45,7 @@ class CompiledFunction:
             results.append(_take_apart(result, found))
             return [tensor.detach() for tensor in found]
 
-        graph = make_fx(flat)(*tensors)
+        graph = make_fx(flat, decomposition_table=CHEAPER)(*tensors)
         return torch.compile(graph, dynamic=False), results[-1]
 
 

@@ -108,7 +108,7 @@ def test_what_is_no_group_is_refused() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("model", "engine"),
-    [(ResNet9(channels=1), "fused"), (EquivariantResNet9(channels=1, fields=(2, 4, 4)), "opacus")],
+    [(ResNet9(channels=1), "fused"), (EquivariantResNet9(channels=1, fields=(2, 4, 4)), "fused")],
     ids=["plain", "equivariant"],
 )
 def test_each_trains_with_the_engine_it_should_get(model: nn.Module, engine: str) -> None:
