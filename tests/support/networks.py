@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpal.models.equivariant import SQUARE, GroupConvolution, LiftingConvolution
 from dpal.training.engine import Batch, called, rows
+from dpal.training.layers import TiedGroupNorm
 
 RECORDS = 5
 
@@ -90,6 +92,14 @@ def convolution(**options: object) -> Callable[[], tuple[nn.Module, Tensor]]:
     return lambda: (Flat(nn.Conv2d(4, 6, 3, **options), 6), images(4))
 
 
+def symmetric() -> nn.Module:
+    """Tied layers, also one that is used twice."""
+    again = GroupConvolution(3, 3, SQUARE)
+    return nn.Sequential(
+        LiftingConvolution(2, 3, SQUARE), TiedGroupNorm(3, 8, 3), nn.Mish(), again, nn.Mish(), again, nn.Mish()
+    )
+
+
 NETWORKS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
     "linear": lambda: (nn.Linear(7, 3), torch.randn(RECORDS, 7)),
     "linear without bias": lambda: (nn.Linear(7, 3, bias=False), torch.randn(RECORDS, 7)),
@@ -116,6 +126,7 @@ NETWORKS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
     ),
     "layer norm": lambda: (Flat(nn.Sequential(nn.Linear(5, 4), nn.LayerNorm(4)), 4), torch.randn(RECORDS, 6, 5)),
     "layer norm over two dimensions": lambda: (Flat(nn.LayerNorm((6, 5)), 5), torch.randn(RECORDS, 6, 5)),
+    "group convolutions": lambda: (Flat(symmetric(), 24), torch.randn(RECORDS, 2, 6, 6)),
     "changes in place": lambda: (
         Flat(nn.Sequential(nn.Conv2d(4, 6, 3), nn.ReLU(inplace=True), nn.Conv2d(6, 6, 1), nn.ReLU(inplace=True)), 6),
         images(4),

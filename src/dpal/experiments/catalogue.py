@@ -12,7 +12,7 @@ from dpal.experiments.ablations import (
     SPLIT,
 )
 from dpal.experiments.experiment import Experiment
-from dpal.experiments.table1 import EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
+from dpal.experiments.table1 import DELTA, EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -21,6 +21,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         OWN,
         TABLE1,
         EQUIVARIANT,
+        DELTA,
         SPLIT,
         LABELS,
         BUDGET,

@@ -41,6 +41,10 @@ PAPER: dict[str, tuple[float, float]] = {
     "cifar10-resnet9.entropy-laplace-epsilon-16": (71.93, 0.48),
     "cifar10-resnet9.entropy-laplace-continual": (63.94, 0.98),
     "cifar10-resnet9.entropy-laplace-noise-reduction": (66.83, 0.72),
+    "cifar10-resnet9.random-paper-delta": (66.58, 0.94),
+    "cifar10-resnet9.random-al-paper-delta": (66.55, 1.22),
+    "cifar10-resnet9.entropy-laplace-paper-delta": (67.30, 0.82),
+    "cifar10-resnet9.entropy-none-paper-delta": (68.43, 0.59),
 }  # fmt: skip
 
 # Selection accuracy of the four selections of entropy with Laplace, in percent.

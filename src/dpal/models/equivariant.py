@@ -141,8 +141,10 @@ class Restriction(nn.Module):
 
 
 class EquivariantResNet9(nn.Module):
-    """The shape of ResNet-9 with feature fields, about as many parameters, and logits that ignore the kept symmetries.
+    """The shape of ResNet-9 with feature fields, and logits that ignore the kept symmetries.
 
+    It has the channels of ResNet-9 and a fifth of its parameters: fewer parameters take less noise, which is why such
+    networks do well in private training (arXiv:2301.13104).
     Exact for sides that are multiples of 8. By default the last stage keeps the half turn and the flips only.
     """
 
@@ -151,7 +153,7 @@ class EquivariantResNet9(nn.Module):
         *,
         channels: int = 3,
         classes: int = 10,
-        fields: tuple[int, int, int] = (18, 36, 72),
+        fields: tuple[int, int, int] = (8, 16, 32),
         last_symmetries: tuple[Symmetry, ...] = HALF_TURNS,
         dropout: float = 0.0,
     ) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.training import norm_kernels
-from dpal.training.engine import Batch, LossFunction, record_count
+from dpal.training.engine import Batch, LossFunction, called_with, record_count
 from dpal.training.layers import TiedConvolution, TiedGroupNorm
 from dpal.training.operators import RecordGroupNorm
 
@@ -148,7 +148,7 @@ class Capture:
         """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
         tape = Tape(rows=record_count(batch), copies_outputs=self.copies_outputs)
         with torch.enable_grad(), self._patched(tape):
-            outputs = torch.func.functional_call(self.model, state, *_arguments(batch))
+            outputs = called_with(self.model, state, *_arguments(batch))
             tape.check_inputs()
             losses = self.loss(outputs, targets)
         if tape.outputs_changed():

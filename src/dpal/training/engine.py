@@ -1,8 +1,9 @@
 """What every clipping engine does: records in, the sum of their clipped gradients out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
 import torch
@@ -92,6 +93,23 @@ def rows(batch: Batch, index: Tensor | slice) -> Batch:
 def called(model: Callable[..., Any], batch: Batch) -> Any:
     """The model's outputs: a tensor is its only argument, a dictionary its named ones."""
     return model(batch) if isinstance(batch, Tensor) else model(**batch)
+
+
+def called_with(model: nn.Module, state: Mapping[str, Tensor], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The model's outputs with other parameters and buffers, by the names that `named_parameters` has.
+
+    Every place of a tensor is filled once: where one layer stands in two places, torch's `functional_call` alone would
+    fill it twice, and leave it with the other parameters afterwards.
+    """
+    names = {id(each): name for name, each in chain(model.named_parameters(), model.named_buffers())}
+    places = {
+        f"{prefix}.{key}" if prefix else key: state[names[id(each)]]
+        for prefix, layer in model.named_modules()
+        for kind in ("_parameters", "_buffers")
+        for key, each in vars(layer)[kind].items()
+        if each is not None
+    }
+    return torch.func.functional_call(model, places, tuple(given), dict(named), tie_weights=False)
 
 
 def row_norms(stored: Gradients) -> Tensor:

@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingImports=false, reportConstantRedefinition=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false
+# pyright: basic, reportMissingImports=false, reportConstantRedefinition=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportArgumentType=false, reportCallIssue=false
 """Triton kernels for CUDA. Where there is no Triton, `AVAILABLE` is false and other paths are taken."""
 
 from typing import NamedTuple
@@ -162,7 +162,9 @@ def tiling_for(m: int, channels: int, positions: int, itemsize: int) -> Tiling:
         return Tiling(64, 32, 64, 4, 3)
     k = min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
     wide = itemsize == 2 and channels >= 128
-    return Tiling(128 if m > 64 else 64, 256 if wide else 128, k, 8 if wide else 4, 3)
+    # No less than a matrix unit takes.
+    rows = min(128, max(16, triton.next_power_of_2(m)))
+    return Tiling(rows, 256 if wide else 128, k, 8 if wide and rows >= 64 else 4, 3)
 
 
 def record_gradients(

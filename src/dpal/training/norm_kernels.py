@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingImports=false, reportPossiblyUnboundVariable=false
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportArgumentType=false
 """Triton kernels for group norms of images whose channels lie last: one visit, and parameters' gradients by record.
 
 A program takes all positions of one image and a few channels, whole groups of them. Compilers make of a group norm over

@@ -10,17 +10,20 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from dpal.training.cheaper import CHEAPER
 
+# Compiled code and the structure of its results, by the structure and shapes of its arguments.
+Graphs = dict[Any, tuple[Callable[..., Any], Any]]
+
 
 @dataclass(slots=True)
 class CompiledFunction:
     """Calls `function` through torch.compile. What is not a tensor in arguments or results is fixed when traced.
 
-    Tracing runs the function's Python code, so layers may be patched and lists filled meanwhile; the graph keeps the
-    tensor operations, backward pass included.
+    `graphs` may be shared by functions that do the same. Tracing runs the function's Python code, so layers may be
+    patched and lists filled meanwhile; the graph keeps the tensor operations, backward pass included.
     """
 
     function: Callable[..., Any]
-    _graphs: dict[Any, tuple[Callable[..., Any], Any]] = field(default_factory=dict)
+    graphs: Graphs = field(default_factory=dict)
 
     def __call__(self, *arguments: Any) -> Any:
         tensors: list[Tensor] = []
@@ -29,9 +32,9 @@ class CompiledFunction:
             structure,
             tuple((tuple(tensor.shape), tensor.dtype, tensor.device, tensor.stride()) for tensor in tensors),
         )
-        if key not in self._graphs:
-            self._graphs[key] = self._traced(structure, tensors)
-        graph, result_structure = self._graphs[key]
+        if key not in self.graphs:
+            self.graphs[key] = self._traced(structure, tensors)
+        graph, result_structure = self.graphs[key]
         with torch.no_grad():
             return _put_together(result_structure, iter(graph(*tensors)))
 

@@ -6,7 +6,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
+from dpal.training.engine import (
+    Batch,
+    ClippedSum,
+    ClippingEngine,
+    Gradients,
+    called,
+    called_with,
+    clipped_from_stored,
+    row_norms,
+)
 from dpal.training.precision import tf32_allowed
 
 
@@ -31,7 +40,7 @@ class VmapEngine(ClippingEngine):
 
         def loss_of_one(parameters: Gradients, record: Batch, target: Tensor) -> Tensor:
             def model(*given: Tensor, **named: Tensor) -> object:
-                return torch.func.functional_call(self.model, {**parameters, **others}, given, named)
+                return called_with(self.model, {**parameters, **others}, given, named)
 
             with torch.autocast(target.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
                 outputs = called(model, record)

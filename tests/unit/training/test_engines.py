@@ -179,7 +179,7 @@ def test_bf16_contributions_never_exceed_the_bound() -> None:
         with pytest.MonkeyPatch.context() as patch:
             if forced is not None:
                 patch.setattr(matrices, "prefers_stored", lambda *_, forced=forced, **__: forced)
-            norms, pieces = engine._measure(engine._parameters(), batch, targets)
+            norms, pieces = engine._measure(engine._parameters(), batch, targets, b"")
         factors = (0.7 / norms.clamp(min=0.7)).float()
         squares = torch.zeros(8, dtype=torch.float64)
         for stored in pieces.stored.values():
@@ -618,3 +618,52 @@ def test_a_foreign_tf32_setting_is_named() -> None:
             )
     finally:
         torch.backends.cuda.matmul.fp32_precision = before
+
+
+def test_models_of_one_recipe_share_compiled_code_and_others_do_not() -> None:
+    from dpal.models.registry import build_model
+
+    options = {"channels": 1, "classes": 3, "width": 4}
+    batch, targets = torch.randn(4, 1, 8, 8), torch.randint(0, 3, (4,))
+
+    def engine(model: nn.Module, **changes: object) -> FusedEngine:
+        made = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.5, compiled=True, **changes)
+        made.clipped_sum(batch, targets)
+        return made
+
+    first = engine(build_model("small-cnn", options, seed=1))
+    second_model = build_model("small-cnn", options, seed=2)
+    second = engine(second_model)
+    assert second._measure_compiled.graphs is first._measure_compiled.graphs
+    assert len(first._measure_compiled.graphs) == 1
+    # Shared code, own parameters.
+    _, wanted = plain_loop(second_model, batch, targets, 0.5)
+    assert_same(second.clipped_sum(batch, targets).gradients, wanted)
+    # A layer in another mode is other code.
+    second.model.eval()
+    second.clipped_sum(batch, targets)
+    assert len(first._measure_compiled.graphs) == 2
+    changed = build_model("small-cnn", options, seed=3)
+    next(changed.parameters()).requires_grad_(False)
+    for other in (
+        engine(changed),
+        engine(build_model("small-cnn", {**options, "classes": 4})),
+        engine(build_model("small-cnn", options), precision="tf32"),
+    ):
+        assert other._measure_compiled.graphs is not first._measure_compiled.graphs
+    # Somebody's own model has no recipe.
+    own = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+    assert engine(own)._measure_compiled.graphs is not engine(own)._measure_compiled.graphs
+
+
+@pytest.mark.parametrize("kind", [FusedEngine, VmapEngine])
+def test_a_layer_in_two_places_keeps_its_parameters(kind: type[ClippingEngine]) -> None:
+    torch.manual_seed(4)
+    layer = nn.Linear(4, 4)
+    model = nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(4, 3))
+    before = list(model.parameters())
+    batch, targets = torch.randn(5, 4), torch.randint(0, 3, (5,))
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    for _ in range(2):
+        assert_same(made(kind, model).clipped_sum(batch, targets).gradients, wanted)
+        assert [*map(id, model.parameters())] == [*map(id, before)]

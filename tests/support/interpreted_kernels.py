@@ -1,0 +1,58 @@
+"""The Triton kernels on a CPU, in Triton's interpreter, beside float64 references. Run with TRITON_INTERPRET=1.
+
+Each line of the output is a case and its largest relative error.
+"""
+
+import sys
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dpal.training import kernels, norm_kernels
+
+
+def tell(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+
+
+def error(found: Tensor, wanted: Tensor) -> float:
+    return float((found.double() - wanted).norm() / wanted.norm())
+
+
+def group_norm(count: int, channels: int, groups: int, height: int, width: int, dtype: torch.dtype) -> float:
+    # Far from zero, where careless squares would cancel.
+    images = (torch.randn(count, channels, height, width) + 30).to(dtype).contiguous(memory_format=torch.channels_last)
+    weight, bias = torch.randn(count, channels), torch.randn(count, channels)
+    gradient = torch.randn(images.shape).to(dtype)
+    exact = [each.double().requires_grad_() for each in (images, weight, bias)]
+    plain = functional.group_norm(exact[0], groups, eps=1e-5)
+    wanted = plain * exact[1][:, :, None, None] + exact[2][:, :, None, None]
+    wanted_gradients = torch.autograd.grad(wanted, exact, gradient.double())
+    output, means, scales = norm_kernels.group_norm(images, weight, bias, groups, 1e-5)
+    found = norm_kernels.group_norm_backward(gradient, images, weight, means, scales, groups)
+    pairs = [(output, wanted.detach()), *zip(found, wanted_gradients, strict=True)]
+    return max(error(one, other) for one, other in pairs)
+
+
+def convolution(records: int, copies: int, channels: int, m: int, side: int) -> float:
+    images = torch.randn(records * copies, channels, side, side)
+    gradients = torch.randn(records * copies, m, side, side)
+    stored, squares = kernels.record_gradients(images, gradients, [3, 3, 1, 1, 1, 1, 1, 1], copies, allow_tf32=False)
+    wanted = []
+    for record in range(records):
+        weight = torch.zeros(m, channels, 3, 3, dtype=torch.float64, requires_grad=True)
+        own = slice(record * copies, (record + 1) * copies)
+        output = functional.conv2d(images[own].double(), weight, padding=1)
+        wanted.append(torch.autograd.grad(output, weight, gradients[own].double())[0].permute(0, 2, 3, 1).flatten(1))
+    exact = torch.stack(wanted)
+    return max(error(stored, exact), error(squares, exact.square().sum(dim=(1, 2))))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    for shape in ((2, 64, 32, 9, 9), (2, 144, 9, 8, 8), (2, 256, 32, 4, 4), (1, 32, 16, 40, 32), (2, 6, 6, 5, 7)):
+        tell("norm", *shape, group_norm(*shape, torch.float32))
+    tell("bf16 norm", group_norm(2, 64, 32, 9, 9, torch.bfloat16))
+    for shape in ((2, 1, 3, 8, 6), (1, 2, 16, 20, 5), (2, 1, 128, 72, 4)):
+        tell("convolution", *shape, convolution(*shape))
