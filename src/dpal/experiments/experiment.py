@@ -17,4 +17,6 @@ class Experiment:
     rows: tuple[Row, ...]
     shows: str = METRIC
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    # Further metrics of the weights, where the task's own does not say enough.
+    also: tuple[str, ...] = ()
     remark: str = ""

@@ -96,4 +96,5 @@ SKIN = Experiment(
         everything("skinlesion-resnet9"),
     ),
     seeds=(1, 2, 3),
+    also=("accuracy",),
 )

@@ -54,12 +54,14 @@ def _metric(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> T
                 "–" if paper is None else f"{paper[0]:.2f} ± {paper[1]:.2f}",
                 str(figure(documents, metric, "weights") or _missing(row)),
                 str(figure(documents, metric, "average") or ""),
+                *(str(figure(documents, name, "weights") or "") for name in experiment.also),
                 _mean([each["labels"] for each in documents]),
                 _mean([each["plan"]["steps"] for each in documents]),
                 _mean([sum(phase["seconds"] for phase in each["phases"]) for each in documents]),
             )
         )
-    headings = ("", "paper", "weights", "average", "labels", "steps", "seconds of training")
+    also = (name.replace("_", " ") for name in experiment.also)
+    headings = ("", "paper", "weights", "average", *also, "labels", "steps", "seconds of training")
     return Table(headings, tuple(rows))
 
 
