@@ -23,8 +23,8 @@ every run keeps beside them."""
 
 DIFFERENCES: dict[str, str] = {
     "headline": """\
-**What it shows.** Runs of one seed share the first weights and, but for Random, the initial set and phase 1, so rows are
-best compared seed by seed. Differences of the averaged weights, with standard errors over the seeds that both rows have:
+**What it shows.** Runs of one seed share the first weights and, but for Random, the initial set and phase 1, so rows
+are best compared seed by seed. Differences of the averaged weights, with standard errors over the seeds of both rows:
 
 - Threshold sampling instead of Laplace noise, same promise: +0.67 ± 0.10. Against Random AL: +0.37 ± 0.08.
 - Laplace noise against Random AL: −0.31 ± 0.08. It pays two units of ε for selections that take 29, 12, 4 and 5% of the
