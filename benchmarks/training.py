@@ -22,6 +22,7 @@ from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpal.models.equivariant import EquivariantResNet9
 from dpal.models.resnet9 import ResNet9
 from dpal.planning.plan import Phase
 from dpal.randomness import SecureRandomness
@@ -100,6 +101,12 @@ def images(side: int) -> Callable[[int], Tensor]:
 WORKLOADS = (
     Workload(name="ResNet-9, 32 × 32", model=ResNet9, inputs=images(32), batches=(2048,) if ON_GPU else (32, 64)),
     Workload(name="ResNet-9, 128 × 128", model=ResNet9, inputs=images(128), batches=(256,) if ON_GPU else (8,)),
+    Workload(
+        name="Eq-ResNet-9, 32 × 32",
+        model=EquivariantResNet9,
+        inputs=images(32),
+        batches=(1024,) if ON_GPU else (32,),
+    ),
     Workload(
         name="transformer, 6 layers",
         model=Transformer,
