@@ -6,6 +6,7 @@ holds one map for each symmetry g; turning the image by h turns each map by h an
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dpal.errors import InvalidArgument
 from dpal.training.layers import TiedConvolution, TiedGroupNorm
@@ -141,7 +142,9 @@ class Restriction(nn.Module):
 
 
 class EquivariantResNet9(nn.Module):
-    """The shape of ResNet-9 with feature fields, and logits that ignore the kept symmetries.
+    """The shape of ResNet-9 with feature fields. By default logits see which quarter of the image a feature is in.
+
+    With `parts=1` they ignore the kept symmetries: there is one mean over all places.
 
     It has the channels of ResNet-9 and a fifth of its parameters: fewer parameters take less noise, which is why such
     networks do well in private training (arXiv:2301.13104).
@@ -155,13 +158,16 @@ class EquivariantResNet9(nn.Module):
         classes: int = 10,
         fields: tuple[int, int, int] = (8, 16, 32),
         last_symmetries: tuple[Symmetry, ...] = HALF_TURNS,
+        parts: int = 2,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         closed = all(product(g, h) in last_symmetries for g in last_symmetries for h in last_symmetries)
         if not last_symmetries or not closed or not set(last_symmetries) <= set(SQUARE):
             raise InvalidArgument("last_symmetries", last_symmetries, "a group: closed under doing one after the other")
-        self.last_symmetries = last_symmetries
+        if parts < 1:
+            raise InvalidArgument("parts", parts, "at least 1: parts of each side to average over")
+        self.last_symmetries, self.parts = last_symmetries, parts
         first, second, third = fields
         order = len(SQUARE)
         last = third * order // len(last_symmetries)
@@ -175,14 +181,15 @@ class EquivariantResNet9(nn.Module):
             FieldResidual(last, last_symmetries),
         )
         self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(last, classes)
+        self.classifier = nn.Linear(last * parts**2, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         if min(images.shape[-2:]) < 8:
             raise InvalidArgument("the size of the images", tuple(images.shape[-2:]), "at least 8 × 8")
         fields = self.features(images).unflatten(1, (-1, len(self.last_symmetries)))
-        # The largest over places and symmetries does not know how the image was turned.
-        return self.classifier(self.dropout(fields.flatten(2).amax(dim=2)))
+        # The largest over symmetries does not know how the image was turned.
+        means = functional.adaptive_avg_pool2d(fields.amax(dim=2), self.parts)
+        return self.classifier(self.dropout(means.flatten(1)))
 
 
 def _norm_groups(fields: int) -> int:

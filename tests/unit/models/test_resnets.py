@@ -25,7 +25,7 @@ def parameters(model: nn.Module) -> int:
 
 def test_sizes_and_shapes() -> None:
     assert parameters(ResNet9()) == 2_448_714
-    assert parameters(EquivariantResNet9()) == 453_106
+    assert parameters(EquivariantResNet9()) == 455_026
     for model in (ResNet9(classes=7), EquivariantResNet9(classes=7)):
         for side in (8, 16, 32):
             assert model(torch.randn(2, 3, side, side)).shape == (2, 7)
@@ -87,7 +87,7 @@ def test_layers_are_equivariant(symmetries: tuple[tuple[int, int], ...]) -> None
 @pytest.mark.parametrize("kept", [SQUARE, HALF_TURNS])
 def test_logits_ignore_the_kept_symmetries_and_only_those(kept: tuple[tuple[int, int], ...]) -> None:
     torch.manual_seed(2)
-    model = EquivariantResNet9(fields=(4, 6, 8), last_symmetries=kept).eval()
+    model = EquivariantResNet9(fields=(4, 6, 8), last_symmetries=kept, parts=1).eval()
     images = torch.randn(3, 3, 16, 16)
     with torch.no_grad():
         logits = model(images)
@@ -98,6 +98,19 @@ def test_logits_ignore_the_kept_symmetries_and_only_those(kept: tuple[tuple[int,
     plain = ResNet9().eval()
     with torch.no_grad():
         assert (plain(turned(images, (1, 0))) - plain(images)).abs().max() > 1e-3
+
+
+def test_by_default_logits_see_quarters_of_the_image() -> None:
+    torch.manual_seed(3)
+    model = EquivariantResNet9(fields=(4, 6, 8)).eval()
+    images = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        fields = model.features(images).unflatten(1, (-1, len(HALF_TURNS))).amax(dim=2)
+        quarters = torch.stack([fields[:, :, y, x] for y in (0, 1) for x in (0, 1)], dim=2)
+        torch.testing.assert_close(model(images), model.classifier(quarters.flatten(1)))
+        assert (model(turned(images, (2, 0))) - model(images)).abs().max() > 1e-3
+    with pytest.raises(InvalidArgument, match="parts"):
+        EquivariantResNet9(parts=0)
 
 
 def test_what_is_no_group_is_refused() -> None:
