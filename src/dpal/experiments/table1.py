@@ -4,6 +4,7 @@ from dpal.experiments.experiment import Experiment
 from dpal.experiments.methods import (
     ACQUISITIONS,
     everything,
+    everything_but_copies,
     own_columns,
     paper_methods,
     random,
@@ -65,7 +66,8 @@ EQUIVARIANT = Experiment(
             plan={"target_epsilon": 19.7306},
         ),
         with_laplace(_EQUIVARIANT),
-        everything(_EQUIVARIANT, learning_rate=2.0),
+        with_threshold(_EQUIVARIANT),
+        everything_but_copies(_EQUIVARIANT),
     ),
     seeds=(1, 2, 3),
 )
