@@ -32,8 +32,10 @@ if AVAILABLE:
         N: tl.constexpr = KH * KW * C
         T: tl.constexpr = HO * WO
         tiles_n: tl.constexpr = (N + BN - 1) // BN
-        tile = tl.program_id(0)
-        record = tl.program_id(1).to(tl.int64)
+        tiles: tl.constexpr = tiles_n * ((M + BM - 1) // BM)
+        # In one dimension, since the others end at 65,535; the tiles of a record side by side, since they share inputs.
+        tile = tl.program_id(0) % tiles
+        record = (tl.program_id(0) // tiles).to(tl.int64)
         m = (tile // tiles_n) * BM + tl.arange(0, BM)
         if C % BN == 0:
             # The whole tile is one kernel position: a scalar shift, and channels that lie side by side.
@@ -73,7 +75,7 @@ if AVAILABLE:
         tl.store(stored + record * M * N + m[:, None] * N + n[None, :], value, mask=inside)
         # The norm of what is stored, rounding included.
         kept = tl.where(inside, value.to(tl.float32), 0.0)
-        tl.store(squares + record * tl.num_programs(0) + tile, tl.sum(tl.sum(kept * kept, axis=1), axis=0))
+        tl.store(squares + record * tiles + tile, tl.sum(tl.sum(kept * kept, axis=1), axis=0))
 
 
 if AVAILABLE:
@@ -185,11 +187,11 @@ def record_gradients(
     records, n = count // copies, height * width * channels
     stored = images.new_empty((records, m, n))
     tiles = tiling or tiling_for(m, channels, out_y * out_x, images.element_size())
-    grid = (triton.cdiv(m, tiles.m) * triton.cdiv(n, tiles.n), records)
-    squares = images.new_empty((records, grid[0]), dtype=torch.float32)
+    per_record = triton.cdiv(m, tiles.m) * triton.cdiv(n, tiles.n)
+    squares = images.new_empty((records, per_record), dtype=torch.float32)
     is_float32 = images.dtype == torch.float32
     # Strides are spelled out: an image with one channel or one column has arbitrary ones.
-    _record_gradients[grid](
+    _record_gradients[(per_record * records,)](
         images, output_gradients, stored, squares,
         rows, columns,
         rows * columns * channels, columns * channels, channels,

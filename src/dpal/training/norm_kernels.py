@@ -34,8 +34,9 @@ if AVAILABLE:
         images, weight, bias, output, means, scales, positions, eps,
         C: tl.constexpr, PER_GROUP: tl.constexpr, BC: tl.constexpr, BT: tl.constexpr, WHOLE: tl.constexpr,
     ):  # fmt: skip
-        record = tl.program_id(1).to(tl.int64)
-        channel = tl.program_id(0) * BC + tl.arange(0, BC)
+        blocks: tl.constexpr = (C + BC - 1) // BC
+        record = (tl.program_id(0) // blocks).to(tl.int64)
+        channel = tl.program_id(0) % blocks * BC + tl.arange(0, BC)
         known = channel < C
         place = tl.arange(0, BT)
         images += record * positions * C
@@ -86,8 +87,9 @@ if AVAILABLE:
         gradients, images, weight, means, scales, image_gradients, weight_gradients, bias_gradients, positions,
         C: tl.constexpr, PER_GROUP: tl.constexpr, BC: tl.constexpr, BT: tl.constexpr, WHOLE: tl.constexpr,
     ):  # fmt: skip
-        record = tl.program_id(1).to(tl.int64)
-        channel = tl.program_id(0) * BC + tl.arange(0, BC)
+        blocks: tl.constexpr = (C + BC - 1) // BC
+        record = (tl.program_id(0) // blocks).to(tl.int64)
+        channel = tl.program_id(0) % blocks * BC + tl.arange(0, BC)
         known = channel < C
         place = tl.arange(0, BT)
         images += record * positions * C
@@ -174,7 +176,7 @@ def group_norm_backward(
     return found, of_weight, of_bias
 
 
-def _tiles(images: Tensor, groups: int) -> tuple[tuple[int, int], dict[str, int]]:
+def _tiles(images: Tensor, groups: int) -> tuple[tuple[int], dict[str, int]]:
     count, channels, height, width = images.shape
     per_group = channels // groups
     at_least = max(_NEIGHBOURS, per_group)
@@ -184,4 +186,5 @@ def _tiles(images: Tensor, groups: int) -> tuple[tuple[int, int], dict[str, int]
     block = min(max(at_least, 4_096 // places), max(at_least, triton.next_power_of_2(channels)))
     bt = places if whole else _KEPT // 2 // at_least
     sizes = {"C": channels, "PER_GROUP": per_group, "BC": block, "BT": bt, "WHOLE": whole}
-    return (triton.cdiv(channels, block), count), {**sizes, "num_warps": 8 if block * bt > 4_096 else 4}
+    # In one dimension: the others end at 65,535.
+    return (triton.cdiv(channels, block) * count,), {**sizes, "num_warps": 8 if block * bt > 4_096 else 4}
