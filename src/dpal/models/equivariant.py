@@ -51,6 +51,7 @@ class _SymmetricConvolution(TiedConvolution):
 
     def untied(self, images: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
         """A turned filter on the image is the filter on the image turned back, and the result turned."""
+        images, gradients = _square(images), _square(gradients)
         by_symmetry = gradients.unflatten(1, (-1, self.ties))
         turned_images = [self._seen(images, index) for index in range(self.ties)]
         turned_gradients = [by_symmetry[:, :, index] for index in range(self.ties)]
@@ -68,6 +69,13 @@ class _SymmetricConvolution(TiedConvolution):
     def _seen(self, images: Tensor, index: int) -> Tensor:
         """The channels in the order in which the weight meets them for a symmetry."""
         return images
+
+
+def _square(images: Tensor) -> Tensor:
+    """With zeros on the right or below, so that turned images fit together; a convolution sees zeros there anyway."""
+    height, width = images.shape[-2:]
+    side = max(height, width)
+    return images if height == width else functional.pad(images, (0, side - width, 0, side - height))
 
 
 class LiftingConvolution(_SymmetricConvolution):

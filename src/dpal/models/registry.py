@@ -1,7 +1,6 @@
 """Models by name, and any other by its import path."""
 
 import importlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -48,9 +47,6 @@ def build_model(name: str, options: Mapping[str, Any] | None = None, *, seed: in
         raise InvalidArgument(f"the options of the model {name}", dict(options or {}), f"its own: {error}") from error
     if not isinstance(model, nn.Module):
         raise InvalidArgument(f"what {name} returns", type(model).__name__, "a torch module")
-    if name in MODELS:
-        # Two models of one recipe compute the same function of their parameters, so compiled code serves both.
-        vars(model)["recipe"] = f"{name} {json.dumps(dict(options or {}), sort_keys=True, default=str)}"
     return model
 
 

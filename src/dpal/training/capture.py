@@ -68,7 +68,7 @@ class Tape:
     def matrix(
         self, parameter: str, module: nn.Module, given: Tensor, output: Tensor, *, padded: bool = False
     ) -> Tensor:
-        self._check_rows(parameter, given.shape[0])
+        self.check_rows(parameter, given.shape[0])
         if not output.requires_grad:
             output.requires_grad_()
         if output.is_cuda and output.ndim == 4:
@@ -83,7 +83,7 @@ class Tape:
         return output.clone() if self.copies_outputs or output.is_cuda else output
 
     def norm(self, parameters: tuple[str, str], given: Tensor, output: Tensor) -> Tensor:
-        self._check_rows(parameters[0], given.shape[0])
+        self.check_rows(parameters[0], given.shape[0])
         if not output.requires_grad:
             output.requires_grad_()
         self.norm_names.append(parameters)
@@ -98,7 +98,7 @@ class Tape:
         versions = [*self.output_versions, *self.output_versions_of_norms]
         return any(output._version != version for output, version in zip(outputs, versions, strict=True))
 
-    def _check_rows(self, parameter: str, found: int) -> None:
+    def check_rows(self, parameter: str, found: int) -> None:
         if found != self.rows:
             raise NotCoveredError(
                 f"the layer of {parameter} gets {found} rows where the batch has {self.rows}: "
@@ -137,12 +137,13 @@ class Capture:
             if "forward" in vars(module):
                 raise NotCoveredError(f"the layer {_name_of(model, module)} has a forward of its own")
             _check_options(_name_of(model, module), module)
+            if isinstance(module, TiedConvolution):
+                module.plain()
 
     def _own_names(self, module: nn.Module) -> dict[str, str]:
         """The trainable parameters that the module itself holds, by attribute."""
-        # `named_parameters` would drop what was shared with an earlier layer.
-        own: dict[str, nn.Parameter | None] = vars(module)["_parameters"]
-        return {key: self.names[value] for key, value in own.items() if value is not None and value in self.names}
+        own = module.named_parameters(recurse=False, remove_duplicate=False)
+        return {key: self.names[value] for key, value in own if value in self.names}
 
     def __call__(self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int) -> tuple[Captured, Tape]:
         """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
@@ -243,6 +244,8 @@ def _convolution(module: nn.Conv2d, own: dict[str, str], tape: Tape, given: Tens
 
 
 def _tied_convolution(module: TiedConvolution, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    if own.keys() != {"weight"}:
+        raise NotCoveredError(f"{type(module).__name__} has other parameters than a weight that trains")
     output = functional.conv2d(given, module.filters(), padding=1)
     return tape.matrix(own["weight"], module, given, output)
 
@@ -264,6 +267,7 @@ def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Te
         # The compiler fuses what follows below; without it, torch's own kernels are faster.
         return _group_norm_captured(module, own, tape, given)
     if own.keys() == {"weight", "bias"} and norm_kernels.covers(given, module.num_groups):
+        tape.check_rows(own["weight"], given.shape[0])
         weight = tape.vector(own["weight"], module.weight, (module.num_channels,))
         bias = tape.vector(own["bias"], module.bias, (module.num_channels,))
         return cast("Tensor", RecordGroupNorm.apply(given, weight, bias, module.num_groups, module.eps))
@@ -275,6 +279,7 @@ def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Te
 
 
 def _tied_group_norm(module: TiedGroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
+    tape.check_rows(next(iter(own.values())), given.shape[0])
     rows = {
         name: (tape.vector(own[name], value, (len(value),)) if name in own else value.expand(tape.rows, -1))
         for name, value in (("weight", module.weight), ("bias", module.bias))
@@ -339,5 +344,7 @@ _PATCHES: dict[type[nn.Module], Callable[[Any, dict[str, str], Tape, Tensor], Te
 
 
 def _patch_for(module: nn.Module) -> Callable[[Any, dict[str, str], Tape, Tensor], Tensor] | None:
-    # Others that derive from a known layer may do something else.
-    return _tied_convolution if isinstance(module, TiedConvolution) else _PATCHES.get(type(module))
+    # Whoever derives from a known layer may do something else.
+    if isinstance(module, TiedConvolution) and type(module).forward is TiedConvolution.forward:
+        return _tied_convolution
+    return _PATCHES.get(type(module))

@@ -27,7 +27,8 @@ def mish_backward(gradient: Tensor, given: Tensor) -> Tensor:
     """The gradient times the derivative, n / (n + 2) + 4 x e^x (1 + e^x) / (n + 2)²."""
     x, e, n = _parts(given)
     inverse = 1 / (n + 2)
-    derivative = n * inverse + 4 * x * (e * inverse) * ((1 + e) * inverse)
+    # Where x is larger, the second part is nothing.
+    derivative = n * inverse + 4 * x.clamp(max=_LINEAR) * (e * inverse) * ((1 + e) * inverse)
     return (gradient * derivative).to(given.dtype)
 
 

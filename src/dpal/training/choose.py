@@ -82,6 +82,8 @@ def _check(engine: ClippingEngine, batch: Batch, targets: Tensor) -> None:
     eager = replace(engine, compiled=False) if isinstance(engine, FusedEngine) else engine
     try:
         require_agreement(eager, replace(eager, precision="float32"), batch, targets)
+        if isinstance(engine, FusedEngine) and isinstance(eager, FusedEngine):
+            engine.learn_from(eager)
     except (NotCoveredError, InvalidArgument):
         raise
     except Exception as error:

@@ -105,9 +105,10 @@ def called_with(model: nn.Module, state: Mapping[str, Tensor], given: Sequence[A
     places = {
         f"{prefix}.{key}" if prefix else key: state[names[id(each)]]
         for prefix, layer in model.named_modules()
-        for kind in ("_parameters", "_buffers")
-        for key, each in vars(layer)[kind].items()
-        if each is not None
+        for key, each in chain(
+            layer.named_parameters(recurse=False, remove_duplicate=False),
+            layer.named_buffers(recurse=False, remove_duplicate=False),
+        )
     }
     return torch.func.functional_call(model, places, tuple(given), dict(named), tie_weights=False)
 

@@ -1,7 +1,7 @@
 """The default engine: one forward and one backward pass, then norms and sums from what the layers left behind."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from dpal.training.capture import Capture, Captured, Tape
 from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, record_count, rows
 from dpal.training.operators import convolution_record_gradients
 from dpal.training.precision import tf32_allowed
-from dpal.training.tracing import CompiledFunction, Graphs
+from dpal.training.tracing import CompiledFunction
 
 # Rounding of scaled sides relative to S = Σ|left|·|right|, and of squared gram norms relative to S² (`_upper_norms`).
 # Grams of float32 sides are computed in float64; those of bfloat16 sides add up thousands of exact products in float32.
@@ -19,8 +19,6 @@ _SIDE_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
 _GRAM_ROUNDING = {"float32": 2.0**-40, "tf32": 2.0**-40, "bf16": 2.0**-15}
 # Rounding of norms that were added up in float32 (matrices.squared_norms), and of the clip factor.
 _SCALE_ROUNDING = 2.0**-16
-# Compiled code by model recipe, for the next phase, campaign or rehearsal in this process.
-_KEPT_GRAPHS: dict[Any, tuple[Graphs, Graphs]] = {}
 
 
 @dataclass(slots=True)
@@ -70,19 +68,12 @@ class FusedEngine(ClippingEngine):
 
     def __post_init__(self) -> None:
         self._capture = Capture(self.model, self.loss)
-        measure_graphs, sum_graphs = self._graphs()
-        self._measure_compiled = CompiledFunction(self._measure, measure_graphs)
-        self._sum_compiled = CompiledFunction(self._sum, sum_graphs)
+        self._measure_compiled = CompiledFunction(self._measure)
+        self._sum_compiled = CompiledFunction(self._sum)
 
-    def _graphs(self) -> tuple[Graphs, Graphs]:
-        """Where compiled code is kept: with that of all models of the same recipe, or alone."""
-        recipe = getattr(self.model, "recipe", None)
-        if not isinstance(recipe, str):
-            return {}, {}
-        # Whoever changed the model after it was built has another structure, or other parameters that train.
-        trainable = tuple(parameter.requires_grad for parameter in self.model.parameters())
-        key = (recipe, str(self.model), trainable, self.loss, self.copies, self.precision)
-        return _KEPT_GRAPHS.setdefault(key, ({}, {}))
+    def learn_from(self, checked: "FusedEngine") -> None:
+        """Take over what another engine found out about the model, so that nothing is found out while training."""
+        self._capture.copies_outputs = checked._capture.copies_outputs
 
     def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
         count = record_count(batch) // self.copies

@@ -29,9 +29,14 @@ class TiedConvolution(nn.Module, ABC):
         """
 
     def plain(self) -> nn.Conv2d:
-        """The shape of the plain convolutions, without values."""
-        fields, inside = self.weight.shape[0], self.weight[0].numel() // 9
-        return nn.Conv2d(inside, fields, 3, padding=1, bias=False, device="meta")
+        """The shape of the plain convolutions, without values. Made once, since tracers record how layers are made."""
+        kept = vars(self).get("_plain")
+        if kept is None:
+            fields, inside = self.weight.shape[0], self.weight[0].numel() // 9
+            # In a tuple, so that it is no part of the model.
+            kept = (nn.Conv2d(inside, fields, 3, padding=1, bias=False, device="meta"),)
+            vars(self)["_plain"] = kept
+        return kept[0]
 
     def forward(self, images: Tensor) -> Tensor:
         return functional.conv2d(images, self.filters(), padding=1)

@@ -18,8 +18,7 @@ from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, words_in, write_tensors
 from dpal.training.data import Scaling
-from dpal.training.engine import ClippingEngine
-from dpal.training.loop import PhaseResult, TrainingSettings, engine_on, train_phase
+from dpal.training.loop import PhaseResult, TrainingSettings, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.optimizers import make_optimizer
 from dpal.training.predict import logits
@@ -59,7 +58,6 @@ class Learner:
         self.model = model.to(self.device)
         if self.device.type == "cuda":
             put_channels_last(self.model)
-        self._engine: ClippingEngine | None = None
         self.records = records
         self.source = source_for(
             records, np.zeros(len(records), dtype=np.int64), device=self.device, scaling=settings.scaling
@@ -111,21 +109,13 @@ class Learner:
         after_step: Callable[[int], None],
     ) -> PhaseResult:
         """One phase of the plan. `targets` has a row for every record; only those of the groups are looked at."""
-        source = self.source.with_targets(torch.as_tensor(targets).to(self.device))
-        loss = loss_for(multi_label=self.multi_label)
-        if self._engine is None:
-            # What the choice draws must not change what training draws: a resumed campaign chooses anew.
-            with torch.random.fork_rng(devices=self._forked()):
-                self._engine = engine_on(
-                    self.model, source=source, groups=groups, loss=loss, settings=self.settings.training
-                )
         with self._deterministic(randomness):
             return train_phase(
                 self.model,
                 phase,
-                source=source,
+                source=self.source.with_targets(torch.as_tensor(targets).to(self.device)),
                 groups=groups,
-                loss=loss,
+                loss=loss_for(multi_label=self.multi_label),
                 optimizer=make_optimizer(
                     self.settings.optimizer,
                     self.model,
@@ -138,7 +128,6 @@ class Learner:
                 average=self.average,
                 after_step=after_step,
                 description=description,
-                engine=self._engine,
             )
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
@@ -169,13 +158,10 @@ class Learner:
     def _best(self) -> AbstractContextManager[None]:
         return nullcontext() if self.average is None else self.average.applied()
 
-    def _forked(self) -> list[torch.device]:
-        return [self.device] if self.device.type == "cuda" else []
-
     @contextmanager
     def _deterministic(self, randomness: Randomness) -> Generator[None]:
         """Dropout comes from torch's own generator: here it follows the step's randomness, so that it repeats."""
-        with torch.random.fork_rng(devices=self._forked()):
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
             yield
 

@@ -68,18 +68,13 @@ def train_phase(
     average: WeightAverage | None = None,
     after_step: Callable[[int], None] | None = None,
     description: str = "training",
-    engine: ClippingEngine | None = None,
 ) -> PhaseResult:
-    """Train for the phase's steps. `groups` has the positions of each group's records, oldest first.
-
-    `engine` is one that `engine_on` chose for this very model; None: it is chosen now.
-    """
+    """Train for the phase's steps. `groups` has the positions of each group's records, oldest first."""
     groups = _checked_groups(groups)
-    if engine is None:
-        engine = engine_on(model, source=source, groups=groups, loss=loss, settings=settings)
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
+    engine = _engine(model, loss, source, groups, settings, generator)
     model.train()
     seen, not_finite = 0, torch.zeros((), dtype=torch.int64, device=device)
     with StepProgress(description, phase.steps) as progress:
@@ -118,18 +113,14 @@ def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> li
     return [array.astype(np.int64) for array in arrays]
 
 
-def engine_on(
+def _engine(
     model: nn.Module,
-    *,
+    loss: LossFunction,
     source: Source,
     groups: Sequence[NDArray[np.int64]],
-    loss: LossFunction,
     settings: TrainingSettings,
+    generator: torch.Generator,
 ) -> ClippingEngine:
-    """The engine for training a model on these records. It may be kept for further phases, with what it compiled."""
-    # Of its own, so that training is the same whether the engine was chosen now or kept.
-    generator = torch.Generator(device=next(model.parameters()).device)
-    generator.manual_seed(0)
     everyone = np.concatenate(groups)
     # A few records from everywhere, to try the engine on.
     few = everyone[np.unique(np.linspace(0, len(everyone) - 1, _SAMPLE).astype(np.int64))]

@@ -247,10 +247,17 @@ def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
     right = _by_group(sides.right)
     if right.dtype != torch.bfloat16:
         return torch.bmm(left.transpose(-1, -2), right.float())
-    # A scaled side in one bfloat16 would be off by up to 1/256 and its norm with it; in two it is off by 2^-16.
-    high = left.bfloat16()
-    low = (left - high.float()).bfloat16()
+    high, low = in_two_bfloat16(left)
     return float32_bmm(high.transpose(-1, -2), right) + float32_bmm(low.transpose(-1, -2), right)
+
+
+def in_two_bfloat16(values: Tensor) -> tuple[Tensor, Tensor]:
+    """float32 numbers as sums of two bfloat16, off by 2^-16 at most; one alone would be off by 1/256.
+
+    By bits: compilers drop a rounding to bfloat16 and back, and what is left over would be zero for them.
+    """
+    high = (values.view(torch.int32) & -(1 << 16)).view(torch.float32)
+    return high.bfloat16(), (values - high).bfloat16()
 
 
 def _by_group(side: Tensor) -> Tensor:

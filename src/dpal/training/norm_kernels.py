@@ -151,6 +151,8 @@ def covers(images: Tensor, groups: int) -> bool:
 
 def group_norm(images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """The norm with a weight and bias (records, channels); also each channel's mean and 1/deviation, of its group."""
+    if not weight.shape == bias.shape == images.shape[:2]:
+        raise ValueError(f"weight {tuple(weight.shape)} and bias {tuple(bias.shape)} for images {tuple(images.shape)}")
     images = images.contiguous(memory_format=torch.channels_last)
     output = torch.empty_like(images)
     means, scales = (torch.empty_like(weight, dtype=torch.float32) for _ in range(2))

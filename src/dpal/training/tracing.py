@@ -1,44 +1,44 @@
 """A function of nested tensors, traced once for each set of shapes and compiled as one graph."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from dpal.training.cheaper import CHEAPER
 
-# Compiled code and the structure of its results, by the structure and shapes of its arguments.
-Graphs = dict[Any, tuple[Callable[..., Any], Any]]
+# Compiled code of this process by what it computes: further phases and campaigns trace, and find it here.
+_COMPILED: dict[Any, Callable[..., Any]] = {}
 
 
 @dataclass(slots=True)
 class CompiledFunction:
     """Calls `function` through torch.compile. What is not a tensor in arguments or results is fixed when traced.
 
-    `graphs` may be shared by functions that do the same. Tracing runs the function's Python code, so layers may be
-    patched and lists filled meanwhile; the graph keeps the tensor operations, backward pass included.
+    Tracing runs the function's Python code, so layers may be patched and lists filled meanwhile; the graph keeps the
+    tensor operations, backward pass included.
     """
 
     function: Callable[..., Any]
-    graphs: Graphs = field(default_factory=dict)
+    _graphs: dict[Any, tuple[Callable[..., Any], Any]] = field(default_factory=dict)
 
     def __call__(self, *arguments: Any) -> Any:
         tensors: list[Tensor] = []
         structure = _take_apart(arguments, tensors)
-        key = (
-            structure,
-            tuple((tuple(tensor.shape), tensor.dtype, tensor.device, tensor.stride()) for tensor in tensors),
-        )
-        if key not in self.graphs:
-            self.graphs[key] = self._traced(structure, tensors)
-        graph, result_structure = self.graphs[key]
+        shapes = tuple((tuple(tensor.shape), tensor.dtype, tensor.device, tensor.stride()) for tensor in tensors)
+        key = (structure, shapes)
+        if key not in self._graphs:
+            self._graphs[key] = self._traced(structure, tensors, shapes)
+        graph, result_structure = self._graphs[key]
         with torch.no_grad():
             return _put_together(result_structure, iter(graph(*tensors)))
 
-    def _traced(self, structure: Any, tensors: list[Tensor]) -> tuple[Callable[..., Any], Any]:
+    def _traced(self, structure: Any, tensors: list[Tensor], shapes: Any) -> tuple[Callable[..., Any], Any]:
         results: list[Any] = []
 
         def flat(*given: Tensor) -> list[Tensor]:
@@ -48,8 +48,31 @@ class CompiledFunction:
             results.append(_take_apart(result, found))
             return [tensor.detach() for tensor in found]
 
-        graph = make_fx(flat, decomposition_table=CHEAPER)(*tensors)
-        return torch.compile(graph, dynamic=False), results[-1]
+        # Tracing computes, dropout included: what follows must not draw otherwise because of it.
+        devices = {tensor.device for tensor in tensors if tensor.is_cuda}
+        with torch.random.fork_rng(devices=list(devices)):
+            graph = make_fx(flat, decomposition_table=CHEAPER)(*tensors)
+        key = (shapes, _meaning(graph))
+        if key not in _COMPILED:
+            _COMPILED[key] = torch.compile(graph, dynamic=False)
+        return _COMPILED[key], results[-1]
+
+
+def _meaning(graph: GraphModule) -> tuple[str, tuple[str, ...]]:
+    """What a graph computes: its operations, and the constants that they use."""
+    constants = [getattr(graph, str(node.target)) for node in graph.graph.nodes if node.op == "get_attr"]
+    return graph.code, tuple(_digest(each) for each in constants)
+
+
+def _digest(constant: Any) -> str:
+    if not isinstance(constant, Tensor):
+        # Unknown, so never the same.
+        return f"{type(constant).__name__} {id(constant)}"
+    values = constant.detach().cpu().contiguous()
+    return (
+        f"{values.dtype} {tuple(values.shape)} "
+        + hashlib.sha256(values.flatten().view(torch.uint8).numpy().tobytes()).hexdigest()
+    )
 
 
 def _take_apart(value: Any, tensors: list[Tensor]) -> Any:

@@ -5,16 +5,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-from networks import NETWORKS, RECORDS, cross_entropy, plain_loop
+from networks import NETWORKS, RECORDS, Flat, cross_entropy, plain_loop
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument, MixesRecords
+from dpal.models.equivariant import SQUARE, GroupConvolution, LiftingConvolution
 from dpal.models.resnet9 import ResNet9
-from dpal.training import matrices
+from dpal.training import matrices, tracing
 from dpal.training.capture import NotCoveredError
 from dpal.training.choose import ENGINES, engine_for
 from dpal.training.engine import ClippingEngine
 from dpal.training.fused import FusedEngine
+from dpal.training.layers import TiedGroupNorm
 from dpal.training.opacus_engine import OpacusEngine
 from dpal.training.vmap_engine import VmapEngine
 
@@ -620,40 +622,138 @@ def test_a_foreign_tf32_setting_is_named() -> None:
         torch.backends.cuda.matmul.fp32_precision = before
 
 
-def test_models_of_one_recipe_share_compiled_code_and_others_do_not() -> None:
-    from dpal.models.registry import build_model
+class Scaled(nn.Module):
+    """A layer whose behaviour no name, shape or text tells."""
 
-    options = {"channels": 1, "classes": 3, "width": 4}
-    batch, targets = torch.randn(4, 1, 8, 8), torch.randint(0, 3, (4,))
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.linear, self.scale = nn.Linear(4, 3), scale
 
-    def engine(model: nn.Module, **changes: object) -> FusedEngine:
-        made = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.5, compiled=True, **changes)
-        made.clipped_sum(batch, targets)
-        return made
+    def forward(self, given: Tensor) -> Tensor:
+        return self.linear(given) * self.scale
 
-    first = engine(build_model("small-cnn", options, seed=1))
-    second_model = build_model("small-cnn", options, seed=2)
-    second = engine(second_model)
-    assert second._measure_compiled.graphs is first._measure_compiled.graphs
-    assert len(first._measure_compiled.graphs) == 1
-    # Shared code, own parameters.
-    _, wanted = plain_loop(second_model, batch, targets, 0.5)
-    assert_same(second.clipped_sum(batch, targets).gradients, wanted)
-    # A layer in another mode is other code.
-    second.model.eval()
-    second.clipped_sum(batch, targets)
-    assert len(first._measure_compiled.graphs) == 2
-    changed = build_model("small-cnn", options, seed=3)
-    next(changed.parameters()).requires_grad_(False)
-    for other in (
-        engine(changed),
-        engine(build_model("small-cnn", {**options, "classes": 4})),
-        engine(build_model("small-cnn", options), precision="tf32"),
+
+def test_compiled_code_is_shared_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: dict[object, object] = {}
+    monkeypatch.setattr(tracing, "_COMPILED", compiled)
+    torch.manual_seed(8)
+    batch, targets = torch.randn(4, 4), torch.randint(0, 3, (4,))
+
+    def right(model: nn.Module) -> int:
+        """Whether the engine is right; how much code there is then."""
+        engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.5, compiled=True)
+        _, wanted = plain_loop(model, batch, targets, 0.5)
+        assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+        return len(compiled)
+
+    first = right(Scaled(1.0))
+    # Other weights, same code.
+    assert right(Scaled(1.0)) == first
+    # The sum is the same function, the norms are not.
+    assert right(Scaled(5.0)) == first + 1
+    hooked = Scaled(1.0)
+    hooked.register_forward_pre_hook(lambda _, given: (given[0] / 10,))
+    assert right(hooked) == first + 2
+    constant = Scaled(1.0)
+    constant.register_forward_hook(lambda *given: given[2] + torch.tensor([1.0, 2.0, 3.0]))
+    another = Scaled(1.0)
+    another.register_forward_hook(lambda *given: given[2] + torch.tensor([3.0, 2.0, 1.0]))
+    assert right(another) == right(constant) - 1
+
+
+def test_a_mode_has_its_own_code() -> None:
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 3))
+    batch, targets = torch.randn(4, 4), torch.randint(0, 3, (4,))
+    engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=1e6, compiled=True)
+    noisy = [engine.clipped_sum(batch, targets).gradients["1.weight"] for _ in range(2)]
+    model.eval()
+    quiet = [engine.clipped_sum(batch, targets).gradients["1.weight"] for _ in range(2)]
+    assert not torch.equal(*noisy)
+    assert torch.equal(*quiet)
+
+
+def test_tracing_draws_nothing() -> None:
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 3))
+    batch, targets = torch.randn(4, 4), torch.randint(0, 3, (4,))
+    found = []
+    for _ in range(2):
+        engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=1e6, compiled=True)
+        for _ in range(2):  # the first time it is traced
+            torch.manual_seed(3)
+            found.append(engine.clipped_sum(batch, targets).gradients["1.weight"])
+    assert all(torch.equal(each, found[0]) for each in found)
+
+
+def test_compiled_bf16_contributions_never_exceed_the_bound() -> None:
+    # Compilers drop a rounding to bfloat16 and back; contributions must not grow by it.
+    torch.manual_seed(9)
+    for model, batch, forced in (
+        (nn.Linear(40, 2, bias=False), torch.randn(150, 40), False),
+        (Flat(nn.Conv2d(2, 3, 3), 3), torch.randn(40, 2, 6, 6), False),
+        (Flat(nn.Conv2d(2, 3, 3), 3), torch.randn(40, 2, 6, 6), True),
+        (Flat(LiftingConvolution(2, 3, SQUARE), 24), torch.randn(40, 2, 6, 6), False),
     ):
-        assert other._measure_compiled.graphs is not first._measure_compiled.graphs
-    # Somebody's own model has no recipe.
-    own = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
-    assert engine(own)._measure_compiled.graphs is not engine(own)._measure_compiled.graphs
+        targets = torch.randint(0, 2, (len(batch),))
+        engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.01, precision="bf16", compiled=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matrices, "prefers_stored", lambda *_, forced=forced, **__: forced)
+            for index in range(len(batch)):
+                one = slice(index, index + 1)
+                gradients = engine.clipped_sum(batch[one], targets[one]).gradients.values()
+                norm = sum(float(each.double().square().sum()) for each in gradients) ** 0.5
+                assert 0.0099 < norm <= 0.01
+
+
+def test_a_norm_whose_rows_are_not_records_is_refused() -> None:
+    class Frames(nn.Module):
+        def __init__(self, norm: nn.Module) -> None:
+            super().__init__()
+            self.norm, self.head = norm, nn.Linear(8, 3)
+
+        def forward(self, given: Tensor) -> Tensor:
+            frames = self.norm(given.reshape(-1, 8, 2, 2))
+            return self.head(frames.reshape(len(given), -1, 8, 4).mean(dim=(1, 3)))
+
+    batch, targets = torch.randn(3, 16, 2, 2), torch.randint(0, 3, (3,))
+    for norm in (nn.GroupNorm(4, 8), TiedGroupNorm(4, 2, 2)):
+        with pytest.raises(NotCoveredError, match="records must be the first dimension"):
+            made(FusedEngine, Frames(norm)).clipped_sum(batch, targets)
+
+
+def test_whoever_derives_from_a_tied_layer_is_on_their_own() -> None:
+    class Strided(LiftingConvolution):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images)[:, :, ::2, ::2]
+
+    class WithBias(LiftingConvolution):
+        def __init__(self) -> None:
+            super().__init__(2, 3, SQUARE)
+            self.bias = nn.Parameter(torch.zeros(3))
+
+    batch, targets = torch.randn(3, 2, 6, 6), torch.randint(0, 3, (3,))
+    for body in (Strided(2, 3, SQUARE), WithBias()):
+        with pytest.raises(NotCoveredError):
+            made(FusedEngine, Flat(body, 24)).clipped_sum(batch, targets)
+
+
+def test_group_convolutions_of_images_that_are_not_square() -> None:
+    torch.manual_seed(10)
+    model = Flat(nn.Sequential(LiftingConvolution(2, 3, SQUARE), nn.Mish(), GroupConvolution(3, 2, SQUARE)), 16)
+    batch, targets = torch.randn(3, 2, 8, 5), torch.randint(0, 3, (3,))
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    assert_same(made(FusedEngine, model).clipped_sum(batch, targets).gradients, wanted)
+
+
+def test_a_frozen_traced_part_is_no_obstacle() -> None:
+    torch.manual_seed(11)
+    frozen = torch.jit.trace(nn.Sequential(nn.Linear(4, 4), nn.Tanh()), torch.randn(2, 4))
+    for parameter in frozen.parameters():
+        parameter.requires_grad_(False)
+    model = nn.Sequential(frozen, nn.Linear(4, 3))
+    batch, targets = torch.randn(5, 4), torch.randint(0, 3, (5,))
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    engine = engine_for(model, cross_entropy, max_grad_norm=0.5, sample=(batch, targets))
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
 
 
 @pytest.mark.parametrize("kind", [FusedEngine, VmapEngine])

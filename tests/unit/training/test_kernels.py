@@ -43,6 +43,11 @@ def test_the_cheaper_mish_is_mish(dtype: torch.dtype) -> None:
     assert set(CHEAPER) == {torch.ops.aten.mish.default, torch.ops.aten.mish_backward.default}
 
 
+def test_the_slope_of_huge_values_is_one() -> None:
+    huge = torch.tensor([1e4, 1e10, 1e16, 1e18, 1e25, 3e38])
+    assert torch.equal(mish_backward(torch.ones_like(huge), huge), torch.ones_like(huge))
+
+
 def test_a_broken_value_stays_broken() -> None:
     assert torch.isnan(mish(torch.tensor([torch.nan]))).all()
     assert torch.isnan(nn.functional.mish(torch.tensor([torch.nan]))).all()
