@@ -19,6 +19,8 @@ _SIDE_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
 _GRAM_ROUNDING = {"float32": 2.0**-40, "tf32": 2.0**-40, "bf16": 2.0**-15}
 # Rounding of norms that were added up in float32 (matrices.squared_norms), and of the clip factor.
 _SCALE_ROUNDING = 2.0**-16
+# Small beside the gradients of a record that has anything to learn from.
+_SMALL_BOUND = 2.0**-12
 
 
 @dataclass(slots=True)
@@ -74,6 +76,19 @@ class FusedEngine(ClippingEngine):
     def learn_from(self, checked: "FusedEngine") -> None:
         """Take over what another engine found out about the model, so that nothing is found out while training."""
         self._capture.copies_outputs = checked._capture.copies_outputs
+
+    def keeps_bound(self, batch: Batch, targets: Tensor) -> bool:
+        """Whether contributions of single records of the batch stay within a bound so small that all are clipped."""
+        bound, self.max_grad_norm = self.max_grad_norm, _SMALL_BOUND
+        try:
+            for start in range(0, len(targets), self.copies):
+                one = slice(start, start + self.copies)
+                parts = self.clipped_sum(rows(batch, one), targets[one]).gradients.values()
+                if not sum(float(part.double().square().sum()) for part in parts) <= _SMALL_BOUND**2:
+                    return False
+        finally:
+            self.max_grad_norm = bound
+        return True
 
     def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
         count = record_count(batch) // self.copies

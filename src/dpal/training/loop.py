@@ -1,5 +1,6 @@
 """One training phase of a plan, from top to bottom. It knows steps, rates and noise, and nothing of ε."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ _ENOUGH_TO_JUDGE = 100
 # Asking makes the host wait for the device, so it is asked now and then.
 _STEPS_BETWEEN_CHECKS = 10
 _SAMPLE = 8
+
+_log = logging.getLogger("dpal.training")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,8 @@ def train_phase(
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
+    # Also for the choice: compiled code is for layers in the mode they are in.
+    model.train()
     engine = _engine(model, loss, source, groups, settings, generator)
     model.train()
     seen, not_finite = 0, torch.zeros((), dtype=torch.int64, device=device)
@@ -137,6 +142,10 @@ def _engine(
     )
     if isinstance(engine, FusedEngine):
         engine.physical_records = settings.max_physical_batch_size
+        if sample[1].is_cuda and not engine.keeps_bound(*sample):
+            # A compiler may change what is rounded where; better slow than beyond the bound.
+            _log.warning("compiled code lets a contribution exceed its bound here, so nothing is compiled: slower")
+            engine.compiled = False
     return engine
 
 

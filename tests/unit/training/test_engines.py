@@ -704,6 +704,25 @@ def test_compiled_bf16_contributions_never_exceed_the_bound() -> None:
                 assert 0.0099 < norm <= 0.01
 
 
+def test_compiled_code_that_exceeds_the_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(9)
+    model, batch, targets = nn.Linear(40, 2, bias=False), torch.randn(20, 40), torch.randint(0, 2, (20,))
+    options = {"loss": cross_entropy, "max_grad_norm": 3.0, "precision": "bf16", "compiled": True}
+    monkeypatch.setattr(matrices, "prefers_stored", lambda *_, **__: False)
+    right = FusedEngine(model=model, **options)
+    assert right.keeps_bound(batch, targets)
+    assert right.max_grad_norm == 3.0
+
+    def rounded_there_and_back(values: Tensor) -> tuple[Tensor, Tensor]:
+        high = values.bfloat16()
+        return high, (values - high.float()).bfloat16()
+
+    monkeypatch.setattr(matrices, "in_two_bfloat16", rounded_there_and_back)
+    wrong = FusedEngine(model=model, **options)
+    assert not wrong.keeps_bound(batch, targets)
+    assert replace(wrong, compiled=False).keeps_bound(batch, targets)
+
+
 def test_a_norm_whose_rows_are_not_records_is_refused() -> None:
     class Frames(nn.Module):
         def __init__(self, norm: nn.Module) -> None:
