@@ -57,11 +57,10 @@ def _metric(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> T
                 *(str(figure(documents, name, "weights") or "") for name in experiment.also),
                 _mean([each["labels"] for each in documents]),
                 _mean([each["plan"]["steps"] for each in documents]),
-                _mean([sum(phase["seconds"] for phase in each["phases"]) for each in documents]),
             )
         )
     also = (name.replace("_", " ") for name in experiment.also)
-    headings = ("", "paper", "weights", "average", *also, "labels", "steps", "seconds of training")
+    headings = ("", "paper", "weights", "average", *also, "labels", "steps")
     return Table(headings, tuple(rows))
 
 
