@@ -34,8 +34,8 @@ class MixesRecords(DpalError):
     """The model lets one record's values reach another's gradient, so clipping by record means nothing."""
 
 
-class TooManyNotFinite(DpalError):
-    """So many gradients were not finite that training is broken, not unlucky."""
+class TrainingDiverged(DpalError):
+    """The model gives nothing finite any more, whatever the record."""
 
 
 class BadData(DpalError, ValueError):

@@ -402,7 +402,7 @@ def test_a_model_that_was_written_is_recorded_and_not_trained_again(planned: Pat
     images = changed.records.read(np.arange(RECORDS)).copy()
     images[:, :, 0, 0] ^= 255
     other = replace(changed, records=ArrayRecords(images))
-    Campaign.open(folder, pool=other, evaluation=small_pool("test", 60)).run()
+    Campaign.open(folder, pool=other, evaluation=small_pool("test", 60), evaluation_is_public=True).run()
     assert model.read_bytes() == before
     assert state_of(folder).trained[0].sha256 == digest(model)
 

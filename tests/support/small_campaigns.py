@@ -73,7 +73,9 @@ def create(folder: Path, *, seed: int | None = 7, oracle: str = "simulated", **c
 
 
 def reopened(folder: Path, oracle: str | None = None) -> Campaign:
-    return Campaign.open(folder, pool=small_pool(), evaluation=small_pool("test", 60), oracle=oracle)
+    return Campaign.open(
+        folder, pool=small_pool(), evaluation=small_pool("test", 60), evaluation_is_public=True, oracle=oracle
+    )
 
 
 def main() -> None:

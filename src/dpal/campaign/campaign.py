@@ -70,10 +70,7 @@ class Campaign(CampaignRun):
 
         `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random.
         """
-        if evaluation is not None and not evaluation_is_public:
-            raise InvalidArgument(
-                "evaluation_is_public", False, "True: scores on the evaluation's records are shown, so these are public"
-            )
+        _require_public(evaluation, evaluation_is_public)
         given = {
             "model": {"name": model, "options": {}} if isinstance(model, str) else None,
             "training": training.model_dump() if isinstance(training, Training) else dict(training or {}),
@@ -116,10 +113,12 @@ class Campaign(CampaignRun):
         model: ModelLike = None,
         oracle: Oracle | Callable[[str, Any], object] | str | None = None,
         evaluation: Pool | None = None,
+        evaluation_is_public: bool = False,
         acquisition: Acquisition | None = None,
         tell: Callable[[str], None] = lambda words: None,
     ) -> "Campaign":
         """A campaign that exists. What its configuration cannot say must be given, as it was when it was created."""
+        _require_public(evaluation, evaluation_is_public)
         config = read_config(Path(folder) / NAME)
         parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
         return cls._opened(folder, config, replace(parts, tell=tell))
@@ -134,6 +133,13 @@ class Campaign(CampaignRun):
             )
         campaign.config = config
         return campaign
+
+
+def _require_public(evaluation: Pool | None, evaluation_is_public: bool) -> None:
+    if evaluation is not None and not evaluation_is_public:
+        raise InvalidArgument(
+            "evaluation_is_public", False, "True: scores on the evaluation's records are shown, so these are public"
+        )
 
 
 def _resolved(config: CampaignConfig, base: Path) -> CampaignConfig:

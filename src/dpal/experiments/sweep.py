@@ -91,13 +91,16 @@ class Sweep:
     def _campaign(self, run: Run, place: Path) -> dict[str, Any]:
         started = time.monotonic()
         pool, tested = self._pools_of(run)
-        folder = place / "campaign"
+        # By its settings: a campaign that was begun with others is another one.
+        folder = place / f"campaign-{run.hash()[:12]}"
         with_average = run.row.average is not None
         model = build_model(run.task.model, run.model_options(), seed=run.seed)
         if not (folder / "campaign.db").is_file():
             campaign = self._created(run, folder, pool, tested, model)
         else:
-            campaign = Campaign.open(folder, pool=pool, model=model, evaluation=tested, oracle="simulated")
+            campaign = Campaign.open(
+                folder, pool=pool, model=model, evaluation=tested, evaluation_is_public=True, oracle="simulated"
+            )
         campaign.parts = replace(
             campaign.parts,
             learner=tracking(
@@ -114,7 +117,8 @@ class Sweep:
             raise TypeError("the learner does not track")
         return {
             "device": learner.device_name(),
-            "precision": self.machine.precision,
+            # Of the campaign: it may have been begun on another machine.
+            "precision": campaign.config.training.precision,
             "plan": _plan(campaign.plan, campaign.state().created.plan_hash),
             "labels": status.labelled,
             "verified": verification.holds,

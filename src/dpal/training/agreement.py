@@ -1,6 +1,6 @@
 """What must hold before an engine is trusted with a model: nobody's record reaches another's loss or gradient.
 
-Everything runs on a few real records with slightly moved weights (a layer that starts at zero hides what is behind it),
+Everything runs on a few records with slightly moved weights (a layer that starts at zero hides what is behind it),
 and again with one record replaced: the others must not notice.
 """
 
@@ -27,33 +27,38 @@ _SEED = 20_240_815
 def refuse_company(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
     """Refuse a model in which a record's loss depends on other records, or which remembers records between calls.
 
-    In training mode: some layers mix only then. Dropout is drawn alike in every run.
+    In both modes, as some layers mix only in one. Dropout is drawn alike in every run.
     """
-    with _moved_weights(model), modes_kept(model):
-        model.train()
-        first, buffers = _losses(model, loss, batch, targets)
-        if first.shape != targets.shape[:1]:
-            found = f"a tensor of shape {tuple(first.shape)}"
-            raise InvalidArgument("the loss of a batch", found, f"one value a record, of shape ({len(targets)},)")
-        if not torch.isfinite(first).all():
-            raise InvalidArgument("the loss of some records", "not finite", "finite on finite inputs before training")
-        for changed, place in replacements(batch):
-            others, other_buffers = _losses(model, loss, changed, targets)
-            others[place] = first[place]
-            if not torch.allclose(first, others, rtol=_SAME, atol=_SAME):
+    for training in (True, False):
+        with _moved_weights(model), modes_kept(model):
+            model.train(training)
+            _refuse_company_now(model, loss, batch, targets)
+
+
+def _refuse_company_now(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
+    first, buffers = losses_of(model, loss, batch, targets)
+    if first.shape != targets.shape[:1]:
+        found = f"a tensor of shape {tuple(first.shape)}"
+        raise InvalidArgument("the loss of a batch", found, f"one value a record, of shape ({len(targets)},)")
+    if not torch.isfinite(first).all():
+        raise InvalidArgument("the loss of some records", "not finite", "finite on finite inputs before training")
+    for changed, place in replacements(batch):
+        others, other_buffers = losses_of(model, loss, changed, targets)
+        others[place] = first[place]
+        if not torch.allclose(first, others, rtol=_SAME, atol=_SAME):
+            raise MixesRecords(
+                "Another record's content changes a record's loss: some layer mixes records, or they are not the "
+                "first dimension. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
+            )
+        for name, value in buffers.items():
+            if not torch.equal(torch.nan_to_num(value.double()), torch.nan_to_num(other_buffers[name].double())):
                 raise MixesRecords(
-                    "Another record's content changes a record's loss: some layer mixes records, or they are not the "
-                    "first dimension. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
+                    f"The buffer {name} remembers records (running statistics?): it would leave with the model "
+                    "without noise. Switch such statistics off, for instance track_running_stats=False."
                 )
-            for name, value in buffers.items():
-                if not torch.equal(torch.nan_to_num(value.double()), torch.nan_to_num(other_buffers[name].double())):
-                    raise MixesRecords(
-                        f"The buffer {name} remembers records (running statistics?): it would leave with the model "
-                        "without noise. Switch such statistics off, for instance track_running_stats=False."
-                    )
-        again, _ = _losses(model, loss, batch, targets)
-        if not torch.allclose(first, again, rtol=_SAME, atol=_SAME):
-            raise MixesRecords("The model gives the same batch another loss the second time: it remembers records.")
+    again, _ = losses_of(model, loss, batch, targets)
+    if not torch.allclose(first, again, rtol=_SAME, atol=_SAME):
+        raise MixesRecords("The model gives the same batch another loss the second time: it remembers records.")
 
 
 def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor) -> None:
@@ -166,19 +171,13 @@ def cleaned(batch: Batch) -> Batch:
     }
 
 
-def _losses(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+def losses_of(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     """The losses, and the buffers as the forward pass leaves them; the model's own stay as they were."""
-    before = {name: each.detach().clone() for name, each in model.named_buffers()}
     devices = [targets.device] if targets.is_cuda else []
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=devices):
-            torch.manual_seed(_SEED)
-            losses = loss(called(model, batch), targets)
+    with buffers_kept(model), torch.no_grad(), torch.random.fork_rng(devices=devices):
+        torch.manual_seed(_SEED)
+        losses = loss(called(model, batch), targets)
         return losses, {name: each.detach().clone() for name, each in model.named_buffers()}
-    finally:
-        with torch.no_grad():
-            for name, each in model.named_buffers():
-                each.copy_(before[name])
 
 
 @contextmanager
@@ -232,3 +231,15 @@ def modes_kept(model: nn.Module) -> Generator[None]:
     finally:
         for module, mode in modes.items():
             module.training = mode
+
+
+@contextmanager
+def buffers_kept(model: nn.Module) -> Generator[None]:
+    """Nothing that a forward pass writes down stays."""
+    before = {name: each.detach().clone() for name, each in model.named_buffers()}
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, each in model.named_buffers():
+                each.copy_(before[name])

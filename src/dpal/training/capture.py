@@ -69,8 +69,7 @@ class Tape:
         self, parameter: str, module: nn.Module, given: Tensor, output: Tensor, *, padded: bool = False
     ) -> Tensor:
         self.check_rows(parameter, given.shape[0])
-        if not output.requires_grad:
-            output.requires_grad_()
+        is_leaf = _made_leaf(output)
         if output.is_cuda and output.ndim == 4:
             # The layer's own backward pass and our kernels read gradients with their channels last.
             output.register_hook(_channels_last)
@@ -80,17 +79,16 @@ class Tape:
         self.outputs.append(output)
         self.output_versions.append(output._version)
         # On CUDA the compiler drops the copy, and lays the output out better with it.
-        return output.clone() if self.copies_outputs or output.is_cuda else output
+        return output.clone() if self.copies_outputs or is_leaf or output.is_cuda else output
 
     def norm(self, parameters: tuple[str, str], given: Tensor, output: Tensor) -> Tensor:
         self.check_rows(parameters[0], given.shape[0])
-        if not output.requires_grad:
-            output.requires_grad_()
+        is_leaf = _made_leaf(output)
         self.norm_names.append(parameters)
         self.norm_inputs.append(given.detach())
         self.norm_outputs.append(output)
         self.output_versions_of_norms.append(output._version)
-        return output.clone() if self.copies_outputs else output
+        return output.clone() if self.copies_outputs or is_leaf else output
 
     def outputs_changed(self) -> bool:
         """Whether some output is no longer what its layer gave; its gradient would be that of something later."""
@@ -117,6 +115,14 @@ class Tape:
         self.vector_names.append(parameter)
         self.vectors.append(copies)
         return copies.reshape(self.rows, *shape)
+
+
+def _made_leaf(output: Tensor) -> bool:
+    """Ask for an output's gradient. True where nothing before it trains: torch lets nobody change such a tensor."""
+    if output.requires_grad:
+        return False
+    output.requires_grad_()
+    return True
 
 
 def _channels_last(gradient: Tensor) -> Tensor:

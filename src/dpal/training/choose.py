@@ -30,11 +30,11 @@ def engine_for(
     name: str = AUTOMATIC,
     copies: int = 1,
     precision: str = "float32",
-    alone_is_fine: bool = False,
 ) -> ClippingEngine:
     """The engine for a model. `sample` is a batch of a few records; on it the engine must agree with a plain loop.
 
-    One record shows no mixing, so there must be two, unless there is only one to train on (`alone_is_fine`).
+    One record shows no mixing, so there must be two. They had better be made up: with private records, one of them
+    could decide the engine, and so how everybody's gradients are rounded.
     """
     if precision not in PRECISIONS:
         raise InvalidArgument("precision", precision, f"one of {', '.join(PRECISIONS)}")
@@ -47,7 +47,7 @@ def engine_for(
         raise InvalidArgument("the model", type(model).__name__, "one with at least one parameter that trains")
     refuse_mixing_layers(model)
     batch, targets = cleaned(sample[0]), sample[1]
-    if record_count(batch) < 2 * copies and not alone_is_fine:
+    if record_count(batch) < 2 * copies:
         raise InvalidArgument("the number of records in the sample", record_count(batch) // copies, "at least 2")
     refuse_company(model, loss, batch, targets)
     reasons: list[str] = []

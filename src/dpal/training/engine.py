@@ -119,11 +119,26 @@ def row_norms(stored: Gradients) -> Tensor:
     return torch.stack(squares).sum(dim=0).sqrt()
 
 
+def is_usable(norms: Tensor, max_grad_norm: float) -> Tensor:
+    """Finite, and not so large that the clip factor would lose digits in float32, and with them the bound."""
+    return norms < max_grad_norm * 2.0**100
+
+
+def clip_factors(norms: Tensor, max_grad_norm: float, count: int) -> Tensor:
+    """What scales each record's gradient to the bound; zero where it cannot be used.
+
+    The bound is lower the more records are added up in float32: how their sum is rounded depends on each of them too.
+    Measured for aligned gradients, that moved the sum by up to 0.6 · count · 2⁻²³ of the bound.
+    """
+    bound = max_grad_norm * (1 - min(count * 2.0**-23, 0.5))
+    return torch.where(is_usable(norms, max_grad_norm), bound / norms.clamp(min=bound), 0.0).float()
+
+
 def clipped_from_stored(stored: Gradients, max_grad_norm: float) -> ClippedSum:
     """The clipped sum of gradients that were stored by record."""
     norms = row_norms(stored)
-    finite = torch.isfinite(norms)
-    factors = torch.where(finite, max_grad_norm / norms.clamp(min=max_grad_norm) * (1 - 2.0**-20), 0.0).float()
+    finite = is_usable(norms, max_grad_norm)
+    factors = clip_factors(norms * (1 + 2.0**-20), max_grad_norm, len(norms))
     gradients: Gradients = {}
     for name, each in stored.items():
         # Zero times infinity is not zero.

@@ -8,7 +8,16 @@ from torch import Tensor, nn
 
 from dpal.training import kernels, matrices
 from dpal.training.capture import Capture, Captured, Tape
-from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, record_count, rows
+from dpal.training.engine import (
+    Batch,
+    ClippedSum,
+    ClippingEngine,
+    Gradients,
+    clip_factors,
+    is_usable,
+    record_count,
+    rows,
+)
 from dpal.training.operators import convolution_record_gradients
 from dpal.training.precision import tf32_allowed
 from dpal.training.tracing import CompiledFunction
@@ -99,8 +108,8 @@ class FusedEngine(ClippingEngine):
         measure, total = (self._measure_compiled, self._sum_compiled) if compiled else (self._measure, self._sum)
         with tf32_allowed(self.precision == "tf32"):
             norms, pieces = measure(self._parameters(), batch, targets, self._modes())
-            finite = torch.isfinite(norms)
-            factors = torch.where(finite, self.max_grad_norm / norms.clamp(min=self.max_grad_norm), 0.0).float()
+            finite = is_usable(norms, self.max_grad_norm)
+            factors = clip_factors(norms, self.max_grad_norm, count)
             factors[count:] = 0.0
             if not compiled and not bool(finite.all()):
                 pieces, factors = pieces.rows(finite), factors[finite]

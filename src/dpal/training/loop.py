@@ -9,26 +9,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dpal.errors import InvalidArgument, TooManyNotFinite
+from dpal.errors import InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
 from dpal.privacy import checks
 from dpal.randomness import Randomness
+from dpal.training.agreement import losses_of
 from dpal.training.augmentation import Augmentation
 from dpal.training.averaging import WeightAverage
 from dpal.training.choose import AUTOMATIC, engine_for
 from dpal.training.data import Source
 from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction
 from dpal.training.fused import FusedEngine
+from dpal.training.made_up import made_up
 from dpal.training.noise import gaussian_noise
 from dpal.training.progress import StepProgress
 from dpal.training.sampling import physical_batches, poisson_draw
 
-# A few overflows are life; this share of a phase's gradients is a broken training.
+# A few overflows are life; with this share of a phase's gradients something is wrong.
 _MOST_NOT_FINITE = 0.1
 _ENOUGH_TO_JUDGE = 100
 # Asking makes the host wait for the device, so it is asked now and then.
 _STEPS_BETWEEN_CHECKS = 10
-_SAMPLE = 8
+_MADE_UP = 4
 
 _log = logging.getLogger("dpal.training")
 
@@ -79,9 +81,12 @@ def train_phase(
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
     # Also for the choice: compiled code is for layers in the mode they are in.
     model.train()
-    engine = _engine(model, loss, source, groups, settings, generator)
+    # Nothing about how a phase runs may depend on the records themselves: made-up ones choose the engine and tell when
+    # training has diverged.
+    sample = _augmented(made_up(source.batch(_anyone(groups)), _MADE_UP), settings.augmentation, generator)
+    engine = _engine(model, loss, sample, settings)
     model.train()
-    seen, not_finite = 0, torch.zeros((), dtype=torch.int64, device=device)
+    seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
     with StepProgress(description, phase.steps) as progress:
         for step in range(phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
@@ -90,16 +95,19 @@ def train_phase(
                 part = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator))
                 _add(total, part.gradients)
                 seen, not_finite = seen + part.records, not_finite + part.not_finite.to(device)
-            if step % _STEPS_BETWEEN_CHECKS == 0:
-                _stop_if_broken(step, seen, int(not_finite))
+            if step % _STEPS_BETWEEN_CHECKS == 0 and not warned:
+                warned = _warned_of_broken(seen, int(not_finite))
             set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
             optimizer.step()
             if average is not None:
                 average.update()
             progress.step(phase.expected_batch_size)
+            if (step + 1) % _STEPS_BETWEEN_CHECKS == 0 or step + 1 == phase.steps:
+                _stop_if_diverged(model, loss, sample, step)
             if after_step is not None:
                 after_step(step)
-    _stop_if_broken(phase.steps - 1, seen, int(not_finite), at_the_end=True)
+    if not warned:
+        _warned_of_broken(seen, int(not_finite), at_the_end=True)
     return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=int(not_finite))
 
 
@@ -118,18 +126,13 @@ def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> li
     return [array.astype(np.int64) for array in arrays]
 
 
+def _anyone(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(groups)[:1]
+
+
 def _engine(
-    model: nn.Module,
-    loss: LossFunction,
-    source: Source,
-    groups: Sequence[NDArray[np.int64]],
-    settings: TrainingSettings,
-    generator: torch.Generator,
+    model: nn.Module, loss: LossFunction, sample: tuple[Batch, Tensor], settings: TrainingSettings
 ) -> ClippingEngine:
-    everyone = np.concatenate(groups)
-    # A few records from everywhere, to try the engine on.
-    few = everyone[np.unique(np.linspace(0, len(everyone) - 1, _SAMPLE).astype(np.int64))]
-    sample = _augmented(source.batch(few), settings.augmentation, generator)
     engine = engine_for(
         model,
         loss,
@@ -138,7 +141,6 @@ def _engine(
         name=settings.engine,
         copies=settings.augmentation.copies,
         precision=settings.precision,
-        alone_is_fine=len(everyone) == 1,
     )
     if isinstance(engine, FusedEngine):
         engine.physical_records = settings.max_physical_batch_size
@@ -164,7 +166,8 @@ def _augmented(
 
 def _zeros(engine: ClippingEngine) -> Gradients:
     return {
-        name: torch.zeros_like(parameter, dtype=torch.float32, requires_grad=False)
+        # Float32 would round away parts of one record's contribution, or round it up.
+        name: torch.zeros_like(parameter, dtype=torch.float64, requires_grad=False)
         for name, parameter in engine.trainable().items()
     }
 
@@ -187,11 +190,25 @@ def set_noisy_gradients(
         parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
 
 
-def _stop_if_broken(step: int, seen: int, not_finite: int, *, at_the_end: bool = False) -> None:
+def _warned_of_broken(seen: int, not_finite: int, *, at_the_end: bool = False) -> bool:
+    """Warn the operator. It must not stop the phase: that it stopped would tell about the records."""
     enough = at_the_end or seen >= _ENOUGH_TO_JUDGE
-    if enough and seen and not_finite > _MOST_NOT_FINITE * seen:
-        raise TooManyNotFinite(
-            f"More than {_MOST_NOT_FINITE:.0%} of the gradients were not finite by step {step + 1}. Each contributed "
-            "zero, so the promise holds, but training is broken. Lower the learning rate, check the inputs for NaN, or "
-            "use the precision float32."
+    if not (enough and seen and not_finite > _MOST_NOT_FINITE * seen):
+        return False
+    _log.warning(
+        "More than %.0f%% of the gradients are not finite. Each contributes zero, so the promise holds, but the model "
+        "learns little: look for inputs that are not finite or huge, or use the precision float32. This is about "
+        "private records.",
+        100 * _MOST_NOT_FINITE,
+    )
+    return True
+
+
+def _stop_if_diverged(model: nn.Module, loss: LossFunction, sample: tuple[Batch, Tensor], step: int) -> None:
+    """Only weights, which noise covers already, and made-up records decide this."""
+    losses, _ = losses_of(model, loss, *sample)
+    if not torch.isfinite(losses).all():
+        raise TrainingDiverged(
+            f"Training has diverged by step {step + 1}: the loss is no longer finite, whatever the record. Lower the "
+            "learning rate or use the precision float32, in a new campaign. Models of earlier phases are as they were."
         )

@@ -117,9 +117,18 @@ def joined(parts: list[Sides]) -> Sides:
     if not one_hot and any(part.one_hot for part in parts):
         width = next(part.left.shape[-1] for part in parts if not part.one_hot)
         parts = [_spelled_out(part, width) for part in parts]
+    if one_hot and len({part.skipped_index for part in parts}) > 1:
+        parts = [_without_skipped(part) for part in parts]
     left = torch.cat([part.left for part in parts], dim=2)
     right = torch.cat([part.right for part in parts], dim=2)
     return Sides(left=left, right=right, one_hot=one_hot, skipped_index=parts[0].skipped_index if one_hot else None)
+
+
+def _without_skipped(part: Sides) -> Sides:
+    """The same with zeros at what is skipped: uses of one embedding may skip different indices."""
+    if part.skipped_index is None:
+        return part
+    return Sides(left=part.left, right=part.right * (part.left != part.skipped_index).unsqueeze(-1), one_hot=True)
 
 
 def _spelled_out(part: Sides, width: int) -> Sides:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument
+from dpal.training.agreement import buffers_kept, modes_kept
 from dpal.training.data import Source
 from dpal.training.engine import PRECISIONS, called, record_count
 
@@ -30,11 +31,10 @@ def logits(
     for name, number in (("batch_size", batch_size), ("passes", passes)):
         if number < 1:
             raise InvalidArgument(name, number, "at least 1")
-    # Of each layer: parts that are kept out of training stay out of it.
-    was_training = {module: module.training for module in model.modules()}
     device_type = next(model.parameters()).device.type
     found: list[Tensor] = []
-    try:
+    # Whatever a model writes down while it predicts would be about private records, and leave with it.
+    with modes_kept(model), buffers_kept(model):
         model.eval()
         if passes > 1:
             _dropout_on(model)
@@ -44,9 +44,6 @@ def logits(
                 if each[0].shape[0] != record_count(batch) or each[0].ndim != 2:
                     raise InvalidArgument("the shape of the model's output", tuple(each[0].shape), "(records, classes)")
                 found.append(torch.stack(each).cpu())
-    finally:
-        for module, training in was_training.items():
-            module.training = training
     if not found:
         raise InvalidArgument("the number of records", 0, "at least 1")
     joined = torch.cat(found, dim=1).numpy()

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from dpal.experiments.catalogue import EXPERIMENTS
 from dpal.experiments.results import Results
 from dpal.experiments.runs import Run
-from dpal.experiments.sweep import Sweep
+from dpal.experiments.sweep import Machine, Sweep
 
 ROW = next(row for row in EXPERIMENTS["headline"].rows if row.name == "entropy-laplace")
 
@@ -40,6 +41,33 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     for kind in ("weights", "average"):
         assert [phase[kind] for phase in broken["phases"]] == [phase[kind] for phase in whole["phases"]]
     assert broken["selections"] == whole["selections"]
+
+
+def test_other_settings_never_go_on_with_the_same_campaign(tmp_path: Path) -> None:
+    first = Run(row=ROW, scale="smallest", seed=3)
+    other = Run(row=replace(ROW, training={"learning_rate": 0.5}), scale="smallest", seed=3)
+    sweep = sweep_in(tmp_path)
+    assert sweep.one(first) == "done"
+    # As the refusal says, the result is moved away.
+    sweep.results.path(first).unlink()
+    assert sweep.one(other) == "done"
+    found = sweep.results.read(other)
+    assert found is not None and found["phases_before_interruption"] == 0
+
+
+def test_the_precision_is_that_of_the_campaign(tmp_path: Path) -> None:
+    run = Run(row=ROW, scale="smallest", seed=3)
+
+    def stop(words: str) -> None:
+        if "phase 1 of 3 trained" in words:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        sweep_in(tmp_path, stop).one(run)
+    later = replace(sweep_in(tmp_path), machine=Machine(precision="bf16"))
+    assert later.one(run) == "done"
+    found = later.results.read(run)
+    assert found is not None and found["precision"] == "float32"
 
 
 def test_two_processes_share_the_work(tmp_path: Path) -> None:

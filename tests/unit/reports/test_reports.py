@@ -48,13 +48,20 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
     names = campaign.state().groups[0]
     (tmp_path / "l.csv").write_text("id,label\n" + "".join(f"{name},yes\n" for name in names))
     campaign.import_labels(tmp_path / "l.csv", linear_pool())
-    broken = Campaign.open(folder, pool=linear_pool(), model=linear_model(), evaluation=linear_pool(40))
+    broken = Campaign.open(
+        folder, pool=linear_pool(), model=linear_model(), evaluation=linear_pool(40), evaluation_is_public=True
+    )
     broken._learner_at(broken.state()).train = dies  # type: ignore[method-assign]
     with pytest.raises(Stop):
         broken.run()
     assert "Interrupted" in page(folder)
     resumed = Campaign.open(
-        folder, pool=linear_pool(), model=linear_model(), evaluation=linear_pool(40), oracle="simulated"
+        folder,
+        pool=linear_pool(),
+        model=linear_model(),
+        evaluation=linear_pool(40),
+        evaluation_is_public=True,
+        oracle="simulated",
     )
     resumed.run()
     text = page(folder)
@@ -185,3 +192,26 @@ def test_the_certified_plan_and_the_stated_one_agree() -> None:
 
     plan = linear_plan()
     assert stated_plan(json.loads(plan.to_text())) == plan == dpal.read_plan(plan.to_text())
+
+
+def test_the_public_part_does_not_tell_how_often_labels_came(tmp_path: Path) -> None:
+    """An import in two parts, a correction and a resumption are facts; their number tells about records."""
+    public: list[str] = []
+    for parts in (1, 3):
+        folder = tmp_path / f"c{parts}"
+        campaign = Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model())
+        campaign.run()
+        names = campaign.state().groups[0]
+        for part in range(parts):
+            own = names[part::parts]
+            (tmp_path / "l.csv").write_text("id,label\n" + "".join(f"{name},yes\n" for name in own))
+            campaign.import_labels(tmp_path / "l.csv", linear_pool())
+        public.append(json.dumps(report_data(folder, internal=False)["verification"]["checks"]))
+    assert public[0] == public[1]
+
+
+def test_a_held_out_set_is_declared_public_whenever_it_is_given(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model())
+    with pytest.raises(InvalidArgument, match="evaluation_is_public"):
+        Campaign.open(folder, pool=linear_pool(), model=linear_model(), evaluation=linear_pool())

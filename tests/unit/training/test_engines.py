@@ -483,6 +483,32 @@ def test_company_is_noticed_whatever_the_sample(kind: type[nn.Module], sample: T
         engine_for(kind(), cross_entropy, max_grad_norm=1.0, sample=(sample, torch.tensor([0, 1, 2, 0, 1])))
 
 
+class PredictingBatchNorm(Body):
+    def forward(self, given: Tensor) -> Tensor:
+        if not self.training and len(given) > 1:
+            given = (given - given.mean(0)) / (given.std(0) + 1e-6)
+        return self.head(self.body(given))
+
+
+class PredictingMemory(Body):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("newest", torch.zeros(4))
+
+    def forward(self, given: Tensor) -> Tensor:
+        if not self.training:
+            self.newest.copy_(given[-1].detach())
+        return self.head(self.body(given))
+
+
+@pytest.mark.parametrize("name", ["auto", *ENGINES])
+@pytest.mark.parametrize("kind", [PredictingBatchNorm, PredictingMemory])
+def test_company_in_prediction_is_noticed_too(kind: type[nn.Module], name: str) -> None:
+    sample = (SAMPLES["different"], torch.tensor([0, 1, 2, 0, 1]))
+    with pytest.raises(MixesRecords):
+        engine_for(kind(), cross_entropy, max_grad_norm=1.0, sample=sample, name=name)
+
+
 def test_a_sort_inside_the_model_does_not_swap_records() -> None:
     torch.manual_seed(3)
     model, targets = SortsByLength(), torch.tensor([0, 1, 2, 0, 1])
@@ -498,9 +524,6 @@ def test_one_record_is_no_sample() -> None:
     sample = (torch.randn(1, 4), torch.tensor([0]))
     with pytest.raises(InvalidArgument, match="at least 2"):
         engine_for(Body(), cross_entropy, max_grad_norm=1.0, sample=sample)
-    assert (
-        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample, alone_is_fine=True).name == "fused"
-    )
 
 
 def test_the_check_leaves_the_model_as_it_was() -> None:
@@ -723,6 +746,37 @@ def test_compiled_code_that_exceeds_the_bound_is_noticed(monkeypatch: pytest.Mon
     assert replace(wrong, compiled=False).keeps_bound(batch, targets)
 
 
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize(("bound", "value"), [(1e-5, 2e38), (1e-7, 1.1e37), (1e-3, 3e38)])
+def test_a_gradient_too_large_for_its_clip_factor_contributes_nothing(
+    kind: type[ClippingEngine], bound: float, value: float
+) -> None:
+    # The factor would be a denormal number, off by up to a third.
+    engine = kind(model=nn.Linear(1000, 2), loss=cross_entropy, max_grad_norm=bound)
+    result = engine.clipped_sum(torch.full((1, 1000), value), torch.tensor([0]))
+    norm = sum(float(each.double().square().sum()) for each in result.gradients.values()) ** 0.5
+    assert norm <= bound
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_one_record_moves_a_sum_of_aligned_gradients_by_no_more_than_the_bound(kind: type[ClippingEngine]) -> None:
+    # How thousands of others are rounded in float32 depends on every record.
+    torch.manual_seed(4)
+    model = nn.Linear(40, 3)
+    engine = kind(model=model, loss=cross_entropy, max_grad_norm=0.5)
+    inputs = torch.ones(8192, 40) + 0.01 * torch.randn(8192, 40)
+    targets = torch.zeros(8192, dtype=torch.int64)
+
+    def total(count: int) -> Tensor:
+        found = engine.clipped_sum(inputs[:count], targets[:count]).gradients
+        return torch.cat([each.flatten().double() for each in found.values()])
+
+    for index in range(20):
+        inputs[8000] = 3 * torch.randn(40)
+        targets[8000] = index % 3
+        assert float((total(8001) - total(8000)).norm()) <= 0.5
+
+
 def test_a_norm_whose_rows_are_not_records_is_refused() -> None:
     class Frames(nn.Module):
         def __init__(self, norm: nn.Module) -> None:
@@ -786,3 +840,48 @@ def test_a_layer_in_two_places_keeps_its_parameters(kind: type[ClippingEngine]) 
     for _ in range(2):
         assert_same(made(kind, model).clipped_sum(batch, targets).gradients, wanted)
         assert [*map(id, model.parameters())] == [*map(id, before)]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Conv2d(1, 4, 3, bias=False), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(64, 3)),
+        nn.Sequential(nn.Conv2d(1, 4, 3, bias=False), nn.Dropout(0.1, inplace=True), nn.Flatten(), nn.Linear(64, 3)),
+        nn.Sequential(nn.GroupNorm(1, 1), nn.Dropout(0.1, inplace=True), nn.Flatten(), nn.Linear(36, 3)),
+    ],
+    ids=["relu", "dropout", "norm"],
+)
+def test_changes_in_place_right_after_the_first_layer(model: nn.Module) -> None:
+    batch, targets = torch.randn(5, 1, 6, 6), torch.tensor([0, 1, 2, 0, 1])
+    engine = engine_for(model, cross_entropy, max_grad_norm=0.5, sample=(batch, targets))
+    assert engine.name == "fused"
+    model.train()
+    engine.clipped_sum(batch, targets)
+    model.eval()
+    _, wanted = plain_loop(model, batch, targets, 0.5)
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+
+
+def test_one_embedding_that_skips_an_index_in_one_of_two_places() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.head = (
+                nn.Embedding(10, 4, padding_idx=7),
+                nn.Embedding(10, 4),
+                nn.Linear(4, 3),
+            )
+            self.second.weight = self.first.weight
+
+        def forward(self, given: Tensor) -> Tensor:
+            return self.head((torch.tanh(self.first(given)) + self.second(given) ** 2).mean(1))
+
+    torch.manual_seed(3)
+    batch, targets = torch.randint(0, 10, (8, 5)), torch.randint(0, 3, (8,))
+    batch[:, 0] = 7
+    model = Twice()
+    model.first.weight.data.normal_()
+    norms, wanted = plain_loop(model, batch, targets, 0.5)
+    engine = made(FusedEngine, model)
+    torch.testing.assert_close(engine.record_norms(batch, targets).double(), norms, rtol=1e-4, atol=1e-6)
+    assert_same(engine.clipped_sum(batch, targets).gradients, wanted)

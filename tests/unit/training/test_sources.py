@@ -157,3 +157,19 @@ def test_losses_have_one_value_a_record() -> None:
     assert torch.allclose(binary_cross_entropy(outputs, targets), by_hand, atol=1e-6)
     assert loss_for(multi_label=True) is binary_cross_entropy
     assert loss_for(multi_label=False) is cross_entropy
+
+
+def test_what_a_model_writes_down_while_it_predicts_does_not_stay() -> None:
+    class Remembers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = nn.Linear(3, 2)
+            self.register_buffer("newest", torch.zeros(3))
+
+        def forward(self, given: torch.Tensor) -> torch.Tensor:
+            self.newest.copy_(given[-1])
+            return self.out(given)
+
+    model = Remembers()
+    logits(model, TensorSource(torch.randn(5, 3), torch.zeros(5)), np.arange(5))
+    assert torch.equal(model.newest, torch.zeros(3))
