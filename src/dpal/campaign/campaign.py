@@ -24,7 +24,7 @@ from dpal.campaign.config import (
 )
 from dpal.campaign.files import sync_folder, write_text, write_whole
 from dpal.campaign.head import remember
-from dpal.campaign.oracles import Oracle, as_oracle
+from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
 from dpal.campaign.runner import CampaignRun, Parts, created_fact
 from dpal.campaign.state import WEIGHTS
 from dpal.campaign.store import Store
@@ -37,6 +37,7 @@ from dpal.planning import api
 from dpal.planning.plan import Plan
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
 from dpal.training.learner import Learner
+from dpal.training.sources import Readable
 
 _CHUNK = 1024
 # What create and open take as a model: a torch module, a name or import path, or a function that makes one.
@@ -122,6 +123,30 @@ class Campaign(CampaignRun):
         config = read_config(Path(folder) / NAME)
         parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
         return cls._opened(folder, config, replace(parts, tell=tell))
+
+    def export_model(self, file: Path | str) -> dict[str, Any]:
+        """The newest model's weights as one safetensors file, and all that is needed to use it elsewhere."""
+        facts, config = super().export_model(file), self.config
+        records = _inputs(self.parts.pool, config.text)
+        first = records.read(np.arange(1))
+        named = first if isinstance(first, dict) else {"": first}
+        scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
+        return facts | {
+            # None: it came from Python.
+            "model": config.model
+            and {"name": config.model.name, "options": _model_options(config.model, self.parts.pool, records)},
+            "text": config.text and config.text.model_dump(),
+            "inputs": [
+                {
+                    "name": name,
+                    "shape": list(part.shape[1:]),
+                    "kind": str(part.dtype),
+                    # Bytes become (value / 255 − mean) / deviation.
+                    "scaling": scaling if part.dtype == np.uint8 else None,
+                }
+                for name, part in named.items()
+            ],
+        }
 
     @classmethod
     def _opened(cls, folder: Path | str, config: CampaignConfig, parts: Parts) -> "Campaign":
@@ -239,9 +264,13 @@ def _described(acquisition: str | Acquisition) -> dict[str, Any]:
 
 
 def _built(model: Model | None, pool: Pool, records: Records, seed: int | None) -> Any:
-    """The model, with classes and channels from the pool where its function takes them and nobody said."""
     if model is None:
         raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
+    return build_model(model.name, _model_options(model, pool, records), seed=seed)
+
+
+def _model_options(model: Model, pool: Pool, records: Records) -> dict[str, Any]:
+    """With classes and channels from the pool where the model's function takes them and nobody said."""
     options = dict(model.options)
     takes = inspect.signature(maker_of(model.name)).parameters
     if "classes" in takes:
@@ -250,7 +279,7 @@ def _built(model: Model | None, pool: Pool, records: Records, seed: int | None) 
         first = records.read(np.arange(1))
         if not isinstance(first, dict) and first.ndim == 4:
             options.setdefault("channels", int(first.shape[1]))
-    return build_model(model.name, options, seed=seed)
+    return options
 
 
 def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
@@ -275,11 +304,19 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             raise InvalidArgument(
                 "the number of initial records", len(set(initial)), f"{plan.groups[0].size:,}, as the plan says"
             )
-    _read_all(pool, pool.records)
+    if broken := _read_all(pool, pool.records):
+        parts.tell(
+            f"{broken:,} records hold values that are not finite: they teach nothing, and their labels are wasted. "
+            "Better repair them first. (This is about private records.)"
+        )
     if parts.evaluation is not None:
         _read_all(parts.evaluation, parts.evaluation.records)
+    if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
+        raise InvalidArgument("oracle", "simulated", f"files: the pool {pool.name} has no labels of its own")
     learner = parts.learner()
-    learner.rehearse(len(pool.classes))
+    if parts.evaluation is not None:
+        _require_same_shape(learner.records, parts.evaluation.records)
+    learner.rehearse(len(pool.classes), parts.acquisition.passes)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -316,11 +353,26 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _read_all(pool: Pool, records: Records) -> None:
-    """Every record once: a broken one is better found now than in week 2, when the error would tell about it."""
+def _read_all(pool: Pool, records: Records) -> int:
+    """Every record once: a broken one is better found now than in week 2, when the error would tell about it.
+
+    Says how many hold values that are not finite.
+    """
     if isinstance(records, TextRecords):
-        return
+        return 0
     starts = range(0, len(records), _CHUNK)
     console = Console(stderr=True)
+    broken = 0
     for start in track(starts, description=f"checking {pool.name}", console=console, transient=True):
-        records.read(np.arange(start, min(start + _CHUNK, len(records))))
+        rows = records.read(np.arange(start, min(start + _CHUNK, len(records))))
+        for part in rows.values() if isinstance(rows, dict) else (rows,):
+            if part.dtype.kind == "f":
+                broken += int((~np.isfinite(part.reshape(len(part), -1)).all(axis=1)).sum())
+    return broken
+
+
+def _require_same_shape(records: Readable, others: Readable) -> None:
+    first, other = (each.read(np.arange(1)) for each in (records, others))
+    if isinstance(first, dict) or isinstance(other, dict) or first.shape == other.shape:
+        return
+    raise InvalidArgument("the shape of the evaluation's records", other.shape[1:], f"{first.shape[1:]}, the pool's")

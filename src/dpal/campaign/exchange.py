@@ -126,9 +126,21 @@ def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
     return found
 
 
+def _named(text: str, name: str, classes: tuple[str, ...]) -> str:
+    """The class a person means, by its name. A number could be counted from 0 or from 1, so it is no name."""
+    if text in classes or word_for_no_label(text, classes) is not None:
+        return text
+    alike = [each for each in classes if each.casefold() == text.casefold()]
+    if len(alike) != 1:
+        raise InvalidArgument(
+            f"the answer for {name!r}", text, f"one of {', '.join(classes)}, or {' or '.join(NO_LABEL)}"
+        )
+    return alike[0]
+
+
 def _answer(given: list[str], name: str, pool: Pool) -> Answer:
     if not pool.multi_label:
-        return read_answer(given[0], name, pool.classes, False)
+        return read_answer(_named(given[0], name, pool.classes), name, pool.classes, False)
     words = {word_for_no_label(each, pool.classes) for each in given if each}
     if len(words) == 1 and None not in words:
         return words.pop() or NO_LABEL[0]

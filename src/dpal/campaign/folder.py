@@ -13,7 +13,7 @@ from dpal.campaign.facts import Answered, Closed
 from dpal.campaign.head import noted, require_not_behind
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
-from dpal.campaign.lock import only_writer
+from dpal.campaign.lock import only_writer, writer_of
 from dpal.campaign.state import State, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of
 from dpal.campaign.store import Recorded, Store
@@ -64,6 +64,10 @@ class CampaignFolder:
     def status(self) -> Status:
         """Where the campaign stands."""
         return status_of(self.folder, self.state(), self.plan)
+
+    def running(self) -> str | None:
+        """Which process is writing now, in words."""
+        return writer_of(self.folder)
 
     def verify(self, *, recompute: bool = True) -> Verification:
         """Recompute every ε from the facts and compare with what was planned; without `recompute`, all but the ε."""

@@ -35,9 +35,25 @@ def only_writer(folder: Path) -> Generator[None]:
             file.truncate(0)
 
 
-def _holder(folder: Path) -> str:
+def writer_of(folder: Path) -> str | None:
+    """Who is writing now, as far as this machine can tell. Without touching the lock, which somebody may be taking."""
     try:
         who = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        return f"Process {who['process']} on {who['machine']} (since {who['since']})"
+        if who["machine"] == platform.node():
+            os.kill(who["process"], 0)
+        return _words(who)
+    except PermissionError:
+        return _holder(folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _holder(folder: Path) -> str:
+    try:
+        return _words(json.loads((folder / NAME).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return "Another process"
+
+
+def _words(who: dict[str, object]) -> str:
+    return f"Process {who['process']} on {who['machine']} (since {who['since']})"

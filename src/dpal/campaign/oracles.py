@@ -36,7 +36,8 @@ class SimulatedOracle:
             if not labelled[position]:
                 found[name] = SKIPPED
             else:
-                found[name] = tuple(float(each) for each in label) if pool.multi_label else int(label)
+                # By name: where classes are called 1, 2, 3, a number could mean either.
+                found[name] = tuple(float(each) for each in label) if pool.multi_label else pool.classes[int(label)]
         return found
 
 

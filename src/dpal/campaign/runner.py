@@ -146,8 +146,9 @@ class CampaignRun(CampaignFolder):
         )
         journal.add(fact, unseal=charge)
         faults.reached("select.recorded")
-        of = "the initial set" if group == 0 else f"query {group}"
-        self.parts.tell(f"{len(fact.to_label):,} records selected for {of}")
+        of, planned = "the initial set" if group == 0 else f"query {group}", self.plan.groups[group].size
+        fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
+        self.parts.tell(f"{len(fact.to_label):,} records selected for {of}{fewer}")
 
     def _chosen(self, state: State, group: int, randomness: Randomness) -> Chosen:
         pool = self.parts.pool
@@ -201,7 +202,7 @@ class CampaignRun(CampaignFolder):
         path = self.folder / checkpoint_name(phase)
         if state.open_charge is None:
             if not any(state.trainable(group) for group in range(len(state.groups))):
-                allowed = "at least 1 to train on: all records were skipped. Nothing was charged"
+                allowed = "at least 1 to train on. Import labels (also after a round was closed); nothing was charged"
                 raise InvalidArgument("the number of labels", 0, allowed)
             if path.exists():
                 raise DamagedCampaign(

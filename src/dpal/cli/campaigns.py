@@ -104,11 +104,12 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
 @app.command()
 def status(campaign: Folder, as_json: AsJson = False) -> None:
     """Where a campaign stands: what is done, what is next, what was spent. Works while it runs."""
-    found = CampaignFolder(campaign).status()
+    folder = CampaignFolder(campaign)
+    found, running = folder.status(), folder.running()
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2))
+        typer.echo(json.dumps(found.to_json() | {"running": running}, indent=2))
     else:
-        Console().print(status_view(found))
+        Console().print(status_view(found, running))
 
 
 @app.command()

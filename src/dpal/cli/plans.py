@@ -127,7 +127,8 @@ def epsilon(
 def plan_command(
     epsilon: Annotated[float, typer.Option(help="The ε of the promise, for training and selection together.")],
     delta: Annotated[
-        float | None, typer.Option(help="The δ of the promise. Default: the power of ten at or below 1 / pool size.")
+        float | None,
+        typer.Option(help="The δ of the promise. Default: the power of ten at or below half of 1 / pool size."),
     ] = None,
     pool_size: Annotated[
         int, typer.Option(help="Records in the pool, the initial set included.")

@@ -36,7 +36,7 @@ def ask(epsilon: float | None) -> dict[str, Any]:
         elif source == "image-folder" or "image" in options:
             options["size"] = typer.prompt("the side of the images for the model, in pixels", type=int, default=64)
     budget = epsilon if epsilon is not None else typer.prompt("ε of the promise", type=float, default=8.0)
-    labels = typer.prompt("labels that people can give in all", type=int, default=1000)
+    labels = typer.prompt("labels that people can give in all", type=int, default=200)
     oracle = _one_of(
         "who labels: people through files, or the data's own labels (simulated)", ["files", "simulated"], "files"
     )

@@ -27,6 +27,9 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
         if classes < 1:
             raise InvalidArgument("classes", classes, "at least 1")
         return tuple(str(number) for number in range(classes))
+    if {type(name) for name in classes} & {bool}:
+        allowed = "names in quotes: YAML reads no and yes without them as false and true"
+        raise InvalidArgument("classes", list(classes), allowed)
     names = tuple(str(name) for name in classes)
     if not names or len(set(names)) < len(names):
         raise InvalidArgument("classes", list(names), "names that all differ, at least one")

@@ -97,8 +97,8 @@ class Setting:
 
 
 def default_delta(pool_size: int) -> float:
-    """The largest power of ten at or below one over the pool size."""
-    return 10.0 ** math.floor(-math.log10(_size("pool_size", pool_size)) + 1e-12)
+    """The largest power of ten at or below half of one over the pool size."""
+    return 10.0 ** math.floor(-math.log10(2 * _size("pool_size", pool_size)) + 1e-12)
 
 
 def equal_queries(labelling_budget: int, initial_size: int, queries: int) -> tuple[int, ...]:
@@ -107,7 +107,10 @@ def equal_queries(labelling_budget: int, initial_size: int, queries: int) -> tup
     queries = checks.count("the number of queries", queries)
     if queries == 0 and left == 0:
         return ()
-    if queries == 0 or left < queries:
+    if queries == 0:
+        allowed = f"{initial_size:,}, the initial size: one phase has no queries. Give query_sizes or more phases"
+        raise InvalidArgument("labelling_budget", labelling_budget, allowed)
+    if left < queries:
         allowed = f"enough for the initial {initial_size:,} and at least one label in each of {queries} queries"
         raise InvalidArgument("labelling_budget", labelling_budget, allowed)
     return tuple(left // queries + (1 if index < left % queries else 0) for index in range(queries))

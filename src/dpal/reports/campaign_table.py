@@ -11,12 +11,13 @@ from dpal.campaign.verification import Verification
 NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody. For simulations only."
 
 
-def status_view(status: Status) -> RenderableType:
+def status_view(status: Status, running: str | None = None) -> RenderableType:
     """What is done, what is next, what was spent."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_row("campaign", Text(status.folder, style="bold"))
-    table.add_row("stage", status.stage.replace("-", " "))
-    table.add_row("next", status.next_step)
+    # A step that is charged and not recorded yet is interrupted, unless somebody is at it.
+    table.add_row("stage", status.stage.replace("-", " ") if running is None else f"running: {running}")
+    table.add_row("next" if running is None else "now", status.next_step)
     table.add_row("phases", f"{status.phases_done} of {status.phases} trained")
     table.add_row("pool", f"{status.pool_size:,} records; {status.asked:,} asked about, {status.retired:,} retired")
     table.add_row(

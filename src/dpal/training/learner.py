@@ -14,6 +14,7 @@ from torch import nn
 
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Phase
+from dpal.privacy import checks
 from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, words_in, write_tensors
@@ -39,6 +40,9 @@ class LearnerSettings:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     scaling: Scaling = field(default_factory=Scaling)
     device: str = "auto"
+
+    def __post_init__(self) -> None:
+        checks.positive("learning_rate", self.learning_rate)
 
     def place(self) -> torch.device:
         """The device: a GPU where there is one."""
@@ -77,7 +81,7 @@ class Learner:
         """Take the weights from a file."""
         load_weights(path, self.model, self.average)
 
-    def rehearse(self, classes: int) -> None:
+    def rehearse(self, classes: int, passes: int = 1) -> None:
         """One private step on made-up records, with a copy of the model: what cannot work fails now, at no cost."""
         shapes = self.records.read(np.arange(1))
         named = shapes if isinstance(shapes, dict) else {"": shapes}
@@ -89,6 +93,8 @@ class Learner:
         found = copy.logits_of(copy.records)
         if found.shape[1] != classes:
             raise InvalidArgument("the number of the model's outputs", found.shape[1], f"{classes}, one a class")
+        if passes > 1:
+            copy.logits(np.arange(_REHEARSED), passes=passes, randomness=SecureRandomness())
         copy.train(
             Phase(steps=1, noise_multiplier=1.0, expected_batch_size=2.0, sampling_probabilities=(1.0,)),
             [np.arange(_REHEARSED)],

@@ -64,7 +64,7 @@ def test_an_export_never_overwrites(tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_a_filled_in_export_is_read_whatever_spreadsheet_saved_it(tmp_path: Path, separator: str, start: str) -> None:
     table = export_requests(image_pool(), IDS, tmp_path / "out")
-    answers = {"b/2": "dog", "a,1": " cat ", "c;3": "skip", 'd"4': "Cannot tell", "0005": "1", "e 6": ""}
+    answers = {"b/2": "dog", "a,1": " cat ", "c;3": "skip", 'd"4': "Cannot tell", "0005": "DOG", "e 6": ""}
     lines = rows(table)
     filled = tmp_path / "filled.csv"
     with filled.open("w", newline="", encoding="utf-8") as target:
@@ -78,12 +78,12 @@ def test_a_filled_in_export_is_read_whatever_spreadsheet_saved_it(tmp_path: Path
 
 def test_every_problem_is_listed_and_nothing_is_taken(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
-    file.write_text('id,label\nb/2,dog\nnobody,cat\n0005,mouse\ne 6,cat\n"a,1",cat\n"a,1",dog\nb/2,dog\n')
+    file.write_text('id,label\nb/2,dog\nnobody,cat\n0005,1\ne 6,cat\n"a,1",cat\n"a,1",dog\nb/2,dog\n')
     with pytest.raises(LabelsRefused) as caught:
         read_answers(file, image_pool(), set(IDS) - {"e 6"})
     message = str(caught.value)
     assert "4 problem(s)" in message
-    for part in ("line 3: the id 'nobody' is not in the pool", "line 4", "'mouse'", "cat, dog, or skip"):
+    for part in ("line 3: the id 'nobody' is not in the pool", "line 4", "'1'", "cat, dog, or skip"):
         assert part in message
     assert "line 5: the id 'e 6' was not asked for" in message
     assert "line 7: the id 'a,1' stands twice with different answers" in message
@@ -124,7 +124,7 @@ def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
 
 
 def test_the_simulated_oracle_knows_the_datasets_labels() -> None:
-    assert SimulatedOracle().ask(["a,1", "0005"], image_pool()) == {"a,1": 1, "0005": "skip"}
+    assert SimulatedOracle().ask(["a,1", "0005"], image_pool()) == {"a,1": "dog", "0005": "skip"}
     with pytest.raises(InvalidArgument, match="no labels"):
         SimulatedOracle().ask(["x"], text_pool())
 

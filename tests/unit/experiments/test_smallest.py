@@ -48,8 +48,6 @@ def test_every_run_is_complete(swept: Results, experiment) -> None:
         assert document["plan"]["steps"] == sum(phase["steps"] for phase in document["phases"])
         for phase in document["phases"]:
             assert all(0 <= phase[kind]["accuracy"] <= 1 for kind in ("weights", "average"))
-        # Weights and their average differ, or one would be measured twice.
-        assert any(phase["weights"] != phase["average"] for phase in document["phases"]) or len(document["phases"]) < 3
         # Selections at random look at no scores.
         at_random = document["run"]["plan"]["selection"] == "random"
         assert len(document["selections"]) == (0 if at_random else 2)
@@ -61,6 +59,14 @@ def test_every_table_has_every_row(swept: Results, experiment) -> None:
     assert len(table.rows) >= len(experiment.rows)
     assert all(len(cells) == len(table.headings) for cells in table.rows)
     assert not any("not run" in cell for cells in table.rows for cell in cells)
+
+
+def test_weights_and_their_average_are_both_measured(swept: Results) -> None:
+    # On few records the two may well agree in one run.
+    documents = [swept.read(Run(row=row, scale=SCALE, seed=1)) for row in EXPERIMENTS["headline"].rows]
+    last = [document["phases"][-1] for document in documents if document is not None]
+    assert len(last) == len(documents)
+    assert any(phase["weights"] != phase["average"] for phase in last)
 
 
 def test_selecting_the_top_takes_the_top(swept: Results) -> None:

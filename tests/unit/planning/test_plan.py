@@ -286,7 +286,7 @@ def test_defaults_fill_in() -> None:
 
 
 def test_default_delta_is_below_one_over_the_pool() -> None:
-    for pool, delta in ((1000, 1e-3), (1001, 1e-4), (50_000, 1e-5), (10**6, 1e-6)):
+    for pool, delta in ((1000, 1e-4), (500, 1e-3), (501, 1e-4), (50_000, 1e-5), (10**6, 1e-7)):
         assert default_delta(pool) == pytest.approx(delta)
 
 
