@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpal.cli.app import app
+from dpal.errors import InvalidArgument
 
 experiments = typer.Typer(no_args_is_help=True, help="The paper's tables and figures as named runs that resume.")
 app.add_typer(experiments, name="experiments")
@@ -41,7 +42,7 @@ def run_experiment(
     results: _Results = _RESULTS,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32; tf32 or bf16 on GPUs.")] = "float32",
-    physical_batch: Annotated[int, typer.Option(help="Images on the device at once.")] = 512,
+    physical_batch: Annotated[int, typer.Option(help="Images on the device at once.", min=1)] = 512,
 ) -> None:
     """Run what is not finished yet. Start it in several processes to share the work; finished runs are not repeated."""
     from dpal.experiments.catalogue import experiment_named
@@ -58,7 +59,8 @@ def run_experiment(
     )
     for run, outcome in sweep.run(experiment_named(name), seeds=seed or (), rows=row or ()).items():
         console.print(f"{run}: {outcome}", markup=False)
-    console.print(f"results: {results / scale}; the table: dpal experiments table {name} --scale {scale}")
+    where = "" if results == _RESULTS else f" --results {results}"
+    console.print(f"results: {results / scale}; the table: dpal experiments table {name} --scale {scale}{where}")
 
 
 @experiments.command("table")
@@ -75,6 +77,8 @@ def show_table(
     from dpal.experiments.scales import SCALES
     from dpal.experiments.tables import table_of
 
+    if scale not in SCALES:
+        raise InvalidArgument("scale", scale, f"one of {', '.join(SCALES)}")
     console = Console(highlight=False)
     if name == "all" or markdown is not None:
         found = Results(results)
@@ -87,9 +91,9 @@ def show_table(
         return
     experiment = experiment_named(name)
     made = table_of(experiment, Results(results), scale=scale)
-    table = Table(title=f"{experiment.title}\n{SCALES[scale].words}" if scale in SCALES else experiment.title)
+    table = Table(title=f"{experiment.title}\n{SCALES[scale].words}")
     for heading in made.headings:
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     for cells in made.rows:
         table.add_row(*cells)
     console.print(table)

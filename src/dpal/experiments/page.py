@@ -7,6 +7,7 @@ from dpal.experiments.experiment import Experiment
 from dpal.experiments.results import Results, finished
 from dpal.experiments.scales import FULL, SCALES
 from dpal.experiments.tables import table_of
+from dpal.experiments.tasks import TASKS
 
 
 def page_of(results: Results, *, scale: str = FULL) -> str:
@@ -34,7 +35,8 @@ def section_of(experiment: Experiment, results: Results, *, scale: str = FULL) -
     if scale != FULL:
         words.append(f"{SCALES[scale].words}.\n")
     words.append(f"{table_of(experiment, results, scale=scale).markdown()}\n")
-    words += [f"{text}\n" for text in (_where(experiment, results, scale), experiment.remark) if text]
+    said = (_where(experiment, results, scale), experiment.remark, *_remarks(experiment, scale))
+    words += [f"{text}\n" for text in said if text]
     if scale == FULL and experiment.name in DIFFERENCES:
         words.append(f"{DIFFERENCES[experiment.name]}\n")
     words.append(f"`dpal experiments run {experiment.name} --scale {scale}`\n")
@@ -52,3 +54,11 @@ def _where(experiment: Experiment, results: Results, scale: str) -> str:
 
 def _anything(experiment: Experiment, results: Results, scale: str) -> bool:
     return any(finished(results, row, scale=scale, seeds=experiment.seeds) for row in experiment.rows)
+
+
+def _remarks(experiment: Experiment, scale: str) -> list[str]:
+    """What is to be known about the tasks, once each. The smallest scale has a task of its own."""
+    if scale == "smallest":
+        return []
+    tasks = dict.fromkeys(row.task for row in experiment.rows)
+    return [f"{TASKS[task].title}: {TASKS[task].remark}" for task in tasks if TASKS[task].remark]

@@ -48,9 +48,11 @@ class Results:
             return None
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            found = document["run_hash"]
+            found, version = document["run_hash"], document["schema_version"]
         except (ValueError, KeyError, TypeError) as error:
             raise BadData(f"{path} is no result of an experiment ({type(error).__name__}). Move it away.") from error
+        if version != SCHEMA_VERSION:
+            raise BadData(f"{path} is of version {version!r}; this dpal reads {SCHEMA_VERSION}. Move it away.")
         if found != run.hash():
             raise BadData(
                 f"{path} was made with other settings than {run.name} has now. Move it away to run this again, or go "
