@@ -83,7 +83,9 @@ def train_phase(
     model.train()
     # Nothing about how a phase runs may depend on the records themselves: made-up ones choose the engine and tell when
     # training has diverged.
-    sample = _augmented(made_up(source.batch(_anyone(groups)), _MADE_UP), settings.augmentation, generator)
+    sample = _augmented(
+        made_up(source.batch(np.resize(np.concatenate(groups), _MADE_UP))), settings.augmentation, generator
+    )
     engine = _engine(model, loss, sample, settings)
     model.train()
     seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
@@ -124,10 +126,6 @@ def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> li
     if len(np.unique(everyone)) < len(everyone):
         raise InvalidArgument("groups", "with a record that stands twice", "disjoint, each record once")
     return [array.astype(np.int64) for array in arrays]
-
-
-def _anyone(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate(groups)[:1]
 
 
 def _engine(
