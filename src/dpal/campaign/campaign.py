@@ -134,8 +134,14 @@ class Campaign(CampaignRun):
         return facts | {
             # None: it came from Python.
             "model": config.model
-            and {"name": config.model.name, "options": _model_options(config.model, self.parts.pool, records)},
-            "text": config.text and config.text.model_dump(),
+            and {
+                "name": config.model.name,
+                "options": {
+                    key: _last_part(value)
+                    for key, value in _model_options(config.model, self.parts.pool, records).items()
+                },
+            },
+            "text": config.text and {**config.text.model_dump(), "tokenizer": _last_part(config.text.tokenizer)},
             "inputs": [
                 {
                     "name": name,
@@ -158,6 +164,11 @@ class Campaign(CampaignRun):
             )
         campaign.config = config
         return campaign
+
+
+def _last_part(value: Any) -> Any:
+    """A card is handed on: of a folder on this machine, its name says enough."""
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _require_public(evaluation: Pool | None, evaluation_is_public: bool) -> None:

@@ -235,11 +235,15 @@ def modes_kept(model: nn.Module) -> Generator[None]:
 
 @contextmanager
 def buffers_kept(model: nn.Module) -> Generator[None]:
-    """Nothing that a forward pass writes down stays."""
-    before = {name: each.detach().clone() for name, each in model.named_buffers()}
+    """Nothing that a forward pass writes down stays, also where it puts another tensor in a buffer's place."""
+    kept = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
+    values = [{name: each.detach().clone() for name, each in buffers.items()} for _, buffers in kept]
     try:
         yield
     finally:
-        with torch.no_grad():
-            for name, each in model.named_buffers():
-                each.copy_(before[name])
+        for (module, buffers), before in zip(kept, values, strict=True):
+            for name, each in buffers.items():
+                each.data = before[name]
+                setattr(module, name, each)
+            for name in dict(module.named_buffers(recurse=False)).keys() - buffers.keys():
+                setattr(module, name, None)

@@ -173,3 +173,22 @@ def test_what_a_model_writes_down_while_it_predicts_does_not_stay() -> None:
     model = Remembers()
     logits(model, TensorSource(torch.randn(5, 3), torch.zeros(5)), np.arange(5))
     assert torch.equal(model.newest, torch.zeros(3))
+
+
+def test_a_buffer_that_a_model_replaces_or_adds_while_it_predicts_is_put_back() -> None:
+    class Grows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = nn.Linear(3, 2)
+            self.register_buffer("table", torch.zeros(1))
+            self.register_buffer("later", None)
+
+        def forward(self, given: torch.Tensor) -> torch.Tensor:
+            self.table = given[-1].detach().clone()
+            self.later = given[0].detach().clone()
+            return self.out(given)
+
+    model = Grows()
+    logits(model, TensorSource(torch.randn(5, 3), torch.zeros(5)), np.arange(5))
+    assert torch.equal(model.table, torch.zeros(1))
+    assert model.later is None
