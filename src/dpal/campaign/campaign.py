@@ -127,7 +127,8 @@ class Campaign(CampaignRun):
     def export_model(self, file: Path | str) -> dict[str, Any]:
         """The newest model's weights as one safetensors file, and all that is needed to use it elsewhere."""
         facts, config = super().export_model(file), self.config
-        records = _inputs(self.parts.pool, config.text)
+        records = self._learner_at(self.state()).records
+        # Of the record only its form is looked at.
         first = records.read(np.arange(1))
         named = first if isinstance(first, dict) else {"": first}
         scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
@@ -274,13 +275,13 @@ def _described(acquisition: str | Acquisition) -> dict[str, Any]:
     return {"name": acquisition.name, "options": {name: getattr(acquisition, name) for name in own}}
 
 
-def _built(model: Model | None, pool: Pool, records: Records, seed: int | None) -> Any:
+def _built(model: Model | None, pool: Pool, records: Readable, seed: int | None) -> Any:
     if model is None:
         raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
     return build_model(model.name, _model_options(model, pool, records), seed=seed)
 
 
-def _model_options(model: Model, pool: Pool, records: Records) -> dict[str, Any]:
+def _model_options(model: Model, pool: Pool, records: Readable) -> dict[str, Any]:
     """With classes and channels from the pool where the model's function takes them and nobody said."""
     options = dict(model.options)
     takes = inspect.signature(maker_of(model.name)).parameters

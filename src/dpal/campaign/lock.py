@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dpal.errors import CampaignBusy
 
@@ -37,23 +38,35 @@ def only_writer(folder: Path) -> Generator[None]:
 
 def writer_of(folder: Path) -> str | None:
     """Who is writing now, as far as this machine can tell. Without touching the lock, which somebody may be taking."""
-    try:
-        who = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        if who["machine"] == platform.node():
-            os.kill(who["process"], 0)
-        return _words(who)
-    except PermissionError:
-        return _holder(folder)
-    except (OSError, ValueError, KeyError, TypeError):
+    who = _noted(folder)
+    if who is None or (who["machine"] == platform.node() and not _is_alive(who["process"])):
         return None
+    return _words(who)
 
 
 def _holder(folder: Path) -> str:
+    who = _noted(folder)
+    return "Another process" if who is None else _words(who)
+
+
+def _noted(folder: Path) -> dict[str, Any] | None:
+    """What the last writer wrote down. One that was killed leaves it behind."""
     try:
-        return _words(json.loads((folder / NAME).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
-        return "Another process"
+        who = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        return who if {"process", "machine", "since"} <= set(who) else None
+    except (OSError, ValueError, TypeError):
+        return None
 
 
-def _words(who: dict[str, object]) -> str:
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True  # somebody else's
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _words(who: dict[str, Any]) -> str:
     return f"Process {who['process']} on {who['machine']} (since {who['since']})"

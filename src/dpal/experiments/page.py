@@ -57,8 +57,6 @@ def _anything(experiment: Experiment, results: Results, scale: str) -> bool:
 
 
 def _remarks(experiment: Experiment, scale: str) -> list[str]:
-    """What is to be known about the tasks, once each. The smallest scale has a task of its own."""
-    if scale == "smallest":
-        return []
-    tasks = dict.fromkeys(row.task for row in experiment.rows)
-    return [f"{TASKS[task].title}: {TASKS[task].remark}" for task in tasks if TASKS[task].remark]
+    """What is to be known about the tasks, as they are at this scale, once each."""
+    tasks = (SCALES[scale].changed(TASKS[name]) for name in dict.fromkeys(row.task for row in experiment.rows))
+    return [f"{task.title}: {task.remark}" for task in tasks if task.remark]
