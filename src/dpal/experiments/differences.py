@@ -95,7 +95,8 @@ top, Laplace noise 17, 6, 2 and 3%, chance 15, 5, 2 and 1%.""",
     "selection-accuracy": """\
 The accuracy is the part of the true top that was taken, mean over the seeds. Laplace noise takes about what
 the paper says. The scale that the paper's algorithm prints, T·c/(i·ε_sel), would take about 16, 8 and 11% in
-selections 2 to 4 (drawn anew from the histograms in the results), so its results were probably made with the right one. Threshold sampling,
+selections 2 to 4 (drawn anew from the histograms in the results), so its results were probably made with the
+right one. Threshold sampling,
 under the same promise, takes 1.3, 1.5, 1.8 and 1.9 times as much of the true top, and raises the mean score above the
 pool's by 2.5, 4.1, 5.6 and 7.5 times as much.""",
     "planning-time": """\
