@@ -51,6 +51,8 @@ class Created(Fact):
     settings: str
     # A seed makes noise predictable. Then nothing is private, and everything says so.
     seed: int | None
+    # Import paths of code that is not dpal's and takes part: a model, an acquisition function.
+    foreign_code: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

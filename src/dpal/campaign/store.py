@@ -12,9 +12,10 @@ from pathlib import Path
 from dpal.campaign import faults
 from dpal.campaign.facts import Fact, from_text, to_text
 from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
+from dpal.randomness import new_key
 
 NAME = "campaign.db"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # "dpal" in ASCII, so that tools and we know what the file is.
 _APPLICATION = 0x6470616C
 _BUSY_SECONDS = 10.0
@@ -23,6 +24,8 @@ CREATE TABLE facts (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL
 ) STRICT;
 CREATE TABLE seals (charge INTEGER PRIMARY KEY REFERENCES facts(number), key BLOB NOT NULL) STRICT;
+-- One random key for the whole campaign. Whoever holds it can test guesses about contents, so it never leaves the folder.
+CREATE TABLE secret (key BLOB NOT NULL) STRICT;
 CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
 CREATE TRIGGER facts_remain BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
 -- For people with an SQL shell.
@@ -87,6 +90,7 @@ class Store:
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {SCHEMA_VERSION}; "
                 f"{_SCHEMA} COMMIT;"
             )
+            connection.execute("INSERT INTO secret VALUES (?)", (new_key(),))
         finally:
             connection.close()
 
@@ -97,6 +101,12 @@ class Store:
             version = int(self._one("PRAGMA user_version"))
             if application != _APPLICATION:
                 raise DamagedCampaign(f"{self.path} is no database of dpal. Nothing was changed.")
+            if version < SCHEMA_VERSION:
+                raise DamagedCampaign(
+                    f"{self.path} was written by an older dpal (its version {version}, this dpal writes "
+                    f"{SCHEMA_VERSION}), which kept no fingerprints of the records. Finish the campaign with dpal 0.1. "
+                    "Nothing was changed."
+                )
             if version > SCHEMA_VERSION:
                 raise DamagedCampaign(
                     f"{self.path} was written by a newer dpal (its version {version}, this dpal knows "
@@ -110,7 +120,7 @@ class Store:
 
     def _missing_parts(self) -> bool:
         names = {row[0].decode() for row in self._connection.execute("SELECT name FROM sqlite_schema")}
-        return not {"facts", "seals", "facts_stay", "facts_remain"} <= names
+        return not {"facts", "seals", "secret", "facts_stay", "facts_remain"} <= names
 
     @contextmanager
     def _readable(self) -> Generator[None]:
@@ -198,6 +208,14 @@ class Store:
         """Charges whose keys are still there."""
         with self._readable():
             return [int(row[0]) for row in self._connection.execute("SELECT charge FROM seals")]
+
+    def secret(self) -> bytes:
+        """The campaign's own key, for fingerprints and opaque names. It is never released."""
+        with self._readable():
+            row = self._connection.execute("SELECT key FROM secret").fetchone()
+        if row is None:
+            raise DamagedCampaign(f"The key of the campaign is not in {self.path}. {_RESTORE}")
+        return bytes(row[0])
 
     def close(self) -> None:
         self._connection.close()
