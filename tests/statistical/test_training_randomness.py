@@ -15,7 +15,7 @@ from dpal.randomness import SeededRandomness
 from dpal.training.data import TensorSource
 from dpal.training.loop import TrainingSettings, train_phase
 from dpal.training.noise import chacha20_blocks, gaussian_noise
-from dpal.training.sampling import physical_batches, poisson_draw
+from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
 
 
 def seeded(seed: int = 5) -> SeededRandomness:
@@ -51,19 +51,40 @@ def test_rates_of_zero_and_one_and_empty_draws() -> None:
     assert poisson_draw([group, group + 50], [0.0, 1.0], randomness=seeded()).tolist() == [57, 59, 61]
     empty = poisson_draw([group], [0.0], randomness=seeded())
     assert empty.tolist() == []
-    assert list(physical_batches(empty, 10)) == []
+    assert seated(empty, 10, np.random.default_rng(0)) == []
     with pytest.raises(InvalidArgument, match="number of groups is 1"):
         poisson_draw([group], [0.1, 0.2], randomness=seeded())
     with pytest.raises(InvalidArgument, match=r"sampling_probability is 1\.5"):
         poisson_draw([group], [1.5], randomness=seeded())
 
 
-@pytest.mark.parametrize("most", [1, 7, 20, 100])
-def test_physical_batches_lose_and_repeat_nobody(most: int) -> None:
+@pytest.mark.parametrize("rows", [1, 7, 20, 100])
+def test_seats_lose_and_repeat_nobody(rows: int) -> None:
     draw = np.arange(20)
-    parts = list(physical_batches(draw, most))
-    assert np.concatenate(parts).tolist() == draw.tolist()
-    assert all(1 <= len(part) <= most for part in parts)
+    batches = seated(draw, rows, np.random.default_rng(0))
+    everyone = np.concatenate(batches)
+    assert all(len(batch) == rows for batch in batches)
+    assert np.sort(everyone[everyone != BLANK]).tolist() == draw.tolist()
+    assert len(batches) == -(-20 // rows)
+
+
+def test_a_record_may_sit_anywhere_whoever_else_is_drawn() -> None:
+    order = np.random.default_rng(1)
+    for others in (0, 3, 6):
+        draw = np.arange(1 + others)
+        row = [int(np.flatnonzero(np.concatenate(seated(draw, 8, order)) == 0)[0]) for _ in range(8000)]
+        counts = np.bincount(row, minlength=8)
+        assert len(counts) == 8
+        assert abs(counts - 1000).max() < 5.5 * np.sqrt(1000)
+
+
+def test_the_rows_of_a_physical_batch_follow_from_public_numbers() -> None:
+    assert physical_rows(400, 512, one_at_a_time=False) == 50
+    assert physical_rows(3, 512, one_at_a_time=False) == 8
+    assert physical_rows(400, 4, one_at_a_time=False) == 4
+    assert physical_rows(400, 512, one_at_a_time=True) == 460
+    with pytest.raises(InvalidArgument, match="max_physical_batch_size is 0"):
+        physical_rows(400, 0, one_at_a_time=True)
 
 
 def test_chacha20_is_the_published_one() -> None:

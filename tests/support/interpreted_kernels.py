@@ -38,7 +38,8 @@ def group_norm(count: int, channels: int, groups: int, height: int, width: int, 
 def convolution(records: int, copies: int, channels: int, m: int, side: int) -> float:
     images = torch.randn(records * copies, channels, side, side)
     gradients = torch.randn(records * copies, m, side, side)
-    stored, squares = kernels.record_gradients(images, gradients, [3, 3, 1, 1, 1, 1, 1, 1], copies, allow_tf32=False)
+    geometry = [3, 3, 1, 1, 1, 1, 1, 1]
+    stored, squares = kernels.record_gradients(images, gradients, geometry, copies, allow_tf32=False)
     wanted = []
     for record in range(records):
         weight = torch.zeros(m, channels, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -46,7 +47,15 @@ def convolution(records: int, copies: int, channels: int, m: int, side: int) -> 
         output = functional.conv2d(images[own].double(), weight, padding=1)
         wanted.append(torch.autograd.grad(output, weight, gradients[own].double())[0].permute(0, 2, 3, 1).flatten(1))
     exact = torch.stack(wanted)
-    return max(error(stored, exact), error(squares, exact.square().sum(dim=(1, 2))))
+    factors = torch.rand(records, dtype=torch.float64)
+    factors[-1] = 0.0
+    # Whoever has the factor 0 is left out, whatever it holds.
+    broken = torch.cat([images[:-copies], images[-copies:] * torch.inf])
+    summed = kernels.weighted_sum(broken, gradients, factors, geometry, copies, allow_tf32=False)
+    again = kernels.record_squares(images, gradients, geometry, copies, allow_tf32=False)
+    pairs = [(stored, exact), (squares, exact.square().sum(dim=(1, 2))), (again, exact.square().sum(dim=(1, 2)))]
+    pairs += [(summed, (exact * factors[:, None, None]).sum(dim=0))] if records > 1 else []
+    return max(error(one, other) for one, other in pairs)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ CREATE TABLE facts (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL
 ) STRICT;
 CREATE TABLE seals (charge INTEGER PRIMARY KEY REFERENCES facts(number), key BLOB NOT NULL) STRICT;
--- One random key for the whole campaign. Whoever holds it can test guesses about contents, so it never leaves the folder.
+-- One random key for the whole campaign. It would let people test guesses about contents, so it never leaves.
 CREATE TABLE secret (key BLOB NOT NULL) STRICT;
 CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
 CREATE TRIGGER facts_remain BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from dpal.training.precision import tf32_allowed
+from dpal.errors import InvalidArgument
 
 # A batch is a tensor, or a dictionary of tensors as text models take it; the first dimension is the records'.
 Batch: TypeAlias = Tensor | Mapping[str, Tensor]
@@ -22,14 +22,13 @@ PRECISIONS = ("float32", "tf32", "bf16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClippedSum:
-    """The sum of clipped gradients by parameter name, in float32, and how many records went in or were not finite.
+    """The sum of clipped gradients by parameter name, in float64, and how many records were not finite.
 
     A record whose gradient is not finite contributes zero.
     """
 
-    # None of it is shown: how many were drawn is as private as who.
+    # Neither is shown: both depend on who was drawn.
     gradients: Gradients = field(repr=False)
-    records: int = field(repr=False)
     # A tensor: asking for its value makes the host wait for the device.
     not_finite: Tensor = field(repr=False)
 
@@ -40,6 +39,11 @@ class ClippingEngine(ABC):
 
     With copies above 1 the batch holds that many augmented copies of each record, one after the other; a record's
     gradient is then the mean over its copies.
+
+    One record moves the sum by at most max_grad_norm, rounding included (docs/maths/floating-point.md). For that, sums
+    are in float64, and everybody's arithmetic is the same whoever is drawn: a batch always has `physical_records` rows
+    (default: as many as are given), and `step_records`, the most that one step can draw (default: the rows of the
+    batch), bounds what rounding can add.
     """
 
     name: ClassVar[str]
@@ -48,25 +52,45 @@ class ClippingEngine(ABC):
     max_grad_norm: float
     copies: int = 1
     precision: str = "float32"
+    physical_records: int | None = None
+    step_records: int | None = None
 
     def trainable(self) -> dict[str, nn.Parameter]:
         """Every parameter that trains, once, under its first name."""
         return {name: parameter for name, parameter in self.model.named_parameters() if parameter.requires_grad}
 
-    def clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
-        """The clipped sum over one physical batch, which may be empty."""
-        if record_count(batch) == 0:
+    def clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor | None = None) -> ClippedSum:
+        """The clipped sum over one physical batch. Rows of records that are not `present` only fill it up."""
+        count = record_count(batch) // self.copies
+        if present is None:
+            present = torch.ones(count, dtype=torch.bool, device=targets.device)
+        if count == 0:
             zeros = {
-                name: torch.zeros_like(parameter, dtype=torch.float32, requires_grad=False)
+                name: torch.zeros_like(parameter, dtype=torch.float64, requires_grad=False)
                 for name, parameter in self.trainable().items()
             }
-            return ClippedSum(gradients=zeros, records=0, not_finite=torch.zeros((), dtype=torch.int64))
+            return ClippedSum(gradients=zeros, not_finite=torch.zeros((), dtype=torch.int64))
+        missing = 0 if self.physical_records is None else self.physical_records - count
+        if missing > 0:
+            batch, targets = _filled_up(batch, targets, missing, self.copies)
+            present = nn.functional.pad(present, (0, missing))
         # A caller's autocast would round what was measured; engines choose their precision themselves.
         with torch.autocast(targets.device.type, enabled=False):
-            return self._clipped_sum(batch, targets)
+            return self._clipped_sum(batch, targets, present)
 
     @abstractmethod
-    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum: ...
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum: ...
+
+    def clip_factors(self, norms: Tensor, present: Tensor, positions: int = 0) -> Tensor:
+        """What scales each record's gradient to the bound, in float64; zero for records that cannot be used.
+
+        `positions` are those of a record that are summed together with everybody else's (`rounding_margin`).
+        """
+        rows = len(norms)
+        margin = rounding_margin(max(self.step_records or 0, rows), rows, positions)
+        bound = self.max_grad_norm * (1 - margin)
+        usable = present & is_usable(norms, self.max_grad_norm)
+        return torch.where(usable, bound / norms.double().clamp(min=bound), 0.0)
 
     def prepare_for_check(self) -> None:
         """Put the model in a mode without chance in which the engine works."""
@@ -75,6 +99,13 @@ class ClippingEngine(ABC):
     @abstractmethod
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         """Each record's gradient norm before clipping, for checks of one engine against another."""
+
+
+def _filled_up(batch: Batch, targets: Tensor, missing: int, copies: int) -> tuple[Batch, Tensor]:
+    """More rows at the end, copies of the first record."""
+    index = torch.arange(len(targets) + missing * copies, device=targets.device)
+    index = torch.where(index < len(targets), index, index % copies)
+    return rows(batch, index), targets[index]
 
 
 def record_count(batch: Batch) -> int:
@@ -120,30 +151,57 @@ def row_norms(stored: Gradients) -> Tensor:
 
 
 def is_usable(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """Finite, and not so large that the clip factor would lose digits in float32, and with them the bound."""
+    """Finite, and not so large that the gradient itself may have lost digits to overflow."""
     return norms < max_grad_norm * 2.0**100
 
 
-def clip_factors(norms: Tensor, max_grad_norm: float, count: int) -> Tensor:
-    """What scales each record's gradient to the bound; zero where it cannot be used.
+# Norms are added up in float32 over short rows, then in float64; this much more covers what that rounds away.
+NORM_ROUNDING = 2.0**-15
+# Float64, with room for the rounding of factors and products on the way into a sum.
+_UNIT_ROUNDING = 2.0**-51
+# Where positions of all records are summed together, no record's parts may exceed its bound by more than this.
+LARGEST_CANCELLATION = 2.0**8
+_LARGEST_MARGIN = 0.25
 
-    The bound is lower the more records are added up in float32: how their sum is rounded depends on each of them too.
-    Measured for aligned gradients, that moved the sum by up to 0.6 · count · 2⁻²³ of the bound.
+
+def rounding_margin(step_records: int, rows: int, positions: int) -> float:
+    """By how much of max_grad_norm one record can change the rounding of a step's whole sum, at most.
+
+    For any order of summation a sum of n numbers is off by at most n roundings of the sum of their sizes. The sizes
+    are public: the most records of a step, the rows of a physical batch, and the positions of a record where those of
+    all records are summed together, in which parts that cancel may be `LARGEST_CANCELLATION` times the whole.
     """
-    bound = max_grad_norm * (1 - min(count * 2.0**-23, 0.5))
-    return torch.where(is_usable(norms, max_grad_norm), bound / norms.clamp(min=bound), 0.0).float()
+    batches = -(-step_records // rows)
+    margin = _UNIT_ROUNDING * step_records * (rows + batches + rows * positions * LARGEST_CANCELLATION)
+    if margin > _LARGEST_MARGIN:
+        raise InvalidArgument(
+            "max_physical_batch_size", rows, f"smaller: {step_records:,} records in one step could round off too much"
+        )
+    return margin
 
 
-def clipped_from_stored(stored: Gradients, max_grad_norm: float) -> ClippedSum:
+def clipped_from_stored(engine: ClippingEngine, stored: Gradients, present: Tensor) -> ClippedSum:
     """The clipped sum of gradients that were stored by record."""
-    norms = row_norms(stored)
-    finite = is_usable(norms, max_grad_norm)
-    factors = clip_factors(norms * (1 + 2.0**-20), max_grad_norm, len(norms))
-    gradients: Gradients = {}
-    for name, each in stored.items():
-        # Zero times infinity is not zero.
-        kept = torch.where(finite.reshape(-1, *[1] * (each.ndim - 1)), each, 0.0).float()
-        # In full float32: TF32 would round the factors.
-        with tf32_allowed(False):
-            gradients[name] = torch.tensordot(factors, kept, dims=1)
-    return ClippedSum(gradients=gradients, records=len(norms), not_finite=(~finite).sum())
+    norms = row_norms(stored) * (1 + NORM_ROUNDING)
+    factors = engine.clip_factors(norms, present)
+    blank_broken(stored, norms)
+    gradients = {name: weighted_sum(each, factors) for name, each in stored.items()}
+    return ClippedSum(gradients=gradients, not_finite=(present & ~is_usable(norms, engine.max_grad_norm)).sum())
+
+
+def blank_broken(stored: Gradients, norms: Tensor) -> None:
+    """Put zeros where a record's gradient is not finite: zero times infinity is not zero."""
+    broken = torch.nonzero(~torch.isfinite(norms)).flatten()
+    if len(broken):
+        for each in stored.values():
+            each.index_fill_(0, broken, 0.0)
+
+
+# Columns that are turned into float64 at a time, so that they stay in the cache of a CPU.
+_COLUMNS = 4096
+
+
+def weighted_sum(stored: Tensor, factors: Tensor) -> Tensor:
+    """Σ over records of factor · gradient, in float64."""
+    parts = [factors @ columns.double() for columns in stored.flatten(1).split(_COLUMNS, dim=1)]
+    return torch.cat(parts).reshape(stored.shape[1:])

@@ -1,6 +1,6 @@
 """The default engine: one forward and one backward pass, then norms and sums from what the layers left behind."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -9,38 +9,43 @@ from torch import Tensor, nn
 from dpal.training import kernels, matrices
 from dpal.training.capture import Capture, Captured, Tape
 from dpal.training.engine import (
+    LARGEST_CANCELLATION,
+    NORM_ROUNDING,
     Batch,
     ClippedSum,
     ClippingEngine,
     Gradients,
-    clip_factors,
+    blank_broken,
     is_usable,
-    record_count,
     rows,
+    weighted_sum,
 )
-from dpal.training.operators import convolution_record_gradients
+from dpal.training.matrices import Way
+from dpal.training.operators import (
+    convolution_record_gradients,
+    convolution_record_squares,
+    convolution_weighted_sum,
+)
 from dpal.training.precision import tf32_allowed
 from dpal.training.tracing import CompiledFunction
 
-# Rounding of scaled sides relative to S = Σ|left|·|right|, and of squared gram norms relative to S² (`_upper_norms`).
-# Grams of float32 sides are computed in float64; those of bfloat16 sides add up thousands of exact products in float32.
-_SIDE_ROUNDING = {"float32": 2.0**-20, "tf32": 2.0**-9, "bf16": 2.0**-15}
-_GRAM_ROUNDING = {"float32": 2.0**-40, "tf32": 2.0**-40, "bf16": 2.0**-15}
-# Rounding of norms that were added up in float32 (matrices.squared_norms), and of the clip factor.
-_SCALE_ROUNDING = 2.0**-16
+# Rounding of squared norms that are computed from grams in float64, relative to `_Pieces.scales`.
+_GRAM_ROUNDING = 2.0**-30
 # Small beside the gradients of a record that has anything to learn from.
 _SMALL_BOUND = 2.0**-12
 
 
 @dataclass(slots=True)
 class _Pieces:
-    """What one physical batch leaves between the norms and the sum: gradients by record, or the sides of a matrix.
+    """What one physical batch leaves between the norms and the sum, in one of three ways (matrices.py).
 
-    `squares` are the records' squared norms; rounding is relative to the square root of `scales`.
+    `squares` are the records' squared norms. `scales` are squares of what they would be if nothing cancelled, of those
+    matrices whose positions are summed together with other records'.
     """
 
     stored: dict[str, Tensor] = field(default_factory=dict)
     sides: dict[str, matrices.Sides] = field(default_factory=dict)
+    convolved: dict[str, matrices.Convolved] = field(default_factory=dict)
     squares: Tensor | None = None
     scales: Tensor | None = None
 
@@ -49,30 +54,25 @@ class _Pieces:
         if scales is not None:
             self.scales = scales.double() if self.scales is None else self.scales + scales
 
-    def rows(self, kept: Tensor) -> "_Pieces":
-        """The same without some records; norms are dropped."""
-        stored = {name: each[kept] for name, each in self.stored.items()}
-        sides = {name: replace(each, left=each.left[kept], right=each.right[kept]) for name, each in self.sides.items()}
-        return _Pieces(stored=stored, sides=sides)
-
     def norms(self) -> Tensor:
         if self.squares is None:
             raise RuntimeError("no trainable layer took part in the forward pass")
         return self.squares.clamp(min=0).sqrt()
+
+    def positions(self) -> int:
+        """The most positions of a record that are summed together with other records'."""
+        return max((each.right.shape[2] for each in self.sides.values()), default=0)
 
 
 @dataclass(slots=True, kw_only=True)
 class FusedEngine(ClippingEngine):
     """Covers Conv2d, Linear, Embedding, GroupNorm, LayerNorm and tied layers, with parameters shared or frozen.
 
-    Compiled (by default on CUDA), every physical batch is padded to `physical_records`, so that one graph serves all.
+    Compiled by default on CUDA.
     """
 
     name: ClassVar[str] = "fused"
     compiled: bool | None = None
-    physical_records: int | None = None
-    # In one graph for all batches nobody can be left out, so broken records are masked.
-    _masked: bool = field(default=False, init=False, repr=False)
     _capture: Capture = field(init=False, repr=False)
     _measure_compiled: CompiledFunction = field(init=False, repr=False)
     _sum_compiled: CompiledFunction = field(init=False, repr=False)
@@ -99,35 +99,20 @@ class FusedEngine(ClippingEngine):
             self.max_grad_norm = bound
         return True
 
-    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
-        count = record_count(batch) // self.copies
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
         compiled = targets.is_cuda if self.compiled is None else self.compiled
-        if compiled and self.physical_records is not None:
-            batch, targets = self._padded(batch, targets, self.physical_records - count)
-        self._masked = compiled
         measure, total = (self._measure_compiled, self._sum_compiled) if compiled else (self._measure, self._sum)
         with tf32_allowed(self.precision == "tf32"):
             norms, pieces = measure(self._parameters(), batch, targets, self._modes())
-            finite = is_usable(norms, self.max_grad_norm)
-            factors = clip_factors(norms, self.max_grad_norm, count)
-            factors[count:] = 0.0
-            if not compiled and not bool(finite.all()):
-                pieces, factors = pieces.rows(finite), factors[finite]
+            usable = is_usable(norms, self.max_grad_norm)
+            factors = self.clip_factors(norms, present, pieces.positions())
             gradients = total(pieces, factors, compiled)
-        return ClippedSum(gradients=gradients, records=count, not_finite=(~finite[:count]).sum())
+        return ClippedSum(gradients=gradients, not_finite=(present & ~usable).sum())
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         with tf32_allowed(self.precision == "tf32"):
             captured, tape = self._run(self._parameters(), batch, targets)
             return self._pieces(captured, tape).norms()
-
-    def _padded(self, batch: Batch, targets: Tensor, missing: int) -> tuple[Batch, Tensor]:
-        """More rows, copies of the first record; their clip factors will be zero."""
-        if missing <= 0:
-            return batch, targets
-        index = torch.arange(len(targets) + missing * self.copies, device=targets.device)
-        index = torch.where(index < len(targets), index, index % self.copies)
-        return rows(batch, index), targets[index]
 
     def _modes(self) -> bytes:
         """Which layers train and which predict: a dropout behaves accordingly, and so must compiled code."""
@@ -183,62 +168,85 @@ class FusedEngine(ClippingEngine):
         first, given, gradient, copies = plain[0]
         costs = matrices.GPU_COSTS if gradient.is_cuda else matrices.CPU_COSTS
         shape = matrices.shape_of(first.module, gradient, copies, len(uses))
-        split = gradient.dtype == torch.bfloat16
-        stored = not isinstance(first.module, nn.Embedding) and matrices.prefers_stored(
-            shape, costs, itemsize=gradient.element_size(), split=split
-        )
-        if stored and len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module):
-            geometry = _geometry(first.module, padded=first.padded)
+        has_kernel = len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module)
+        way = Way.GRAM
+        if not isinstance(first.module, nn.Embedding):
+            way = matrices.cheapest(shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel)
+        if has_kernel and way is not Way.GRAM:
             # In the graph, so that whoever computes these writes them in the order the kernel reads.
-            images = given.contiguous(memory_format=torch.channels_last)
-            gradient = gradient.contiguous(memory_format=torch.channels_last)
-            pieces.stored[name], squares = convolution_record_gradients(
-                images, gradient, geometry, copies, self.precision == "tf32"
+            convolved = matrices.Convolved(
+                images=given.contiguous(memory_format=torch.channels_last),
+                output_gradients=gradient.contiguous(memory_format=torch.channels_last),
+                geometry=_geometry(first.module, padded=first.padded),
+                copies=copies,
             )
+            arguments = _arguments(convolved, self.precision)
+            if way is Way.STORED:
+                pieces.stored[name], squares = convolution_record_gradients(*arguments)
+            else:
+                pieces.convolved[name], squares = convolved, convolution_record_squares(*arguments)
             pieces.add(squares)
             return
-        if stored and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
+        if way is Way.STORED and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
             pieces.stored[name] = matrices.stored_convolution(first, given, gradient, copies)
             pieces.add(matrices.squared_norms(pieces.stored[name]))
             return
         sides = matrices.joined(
-            [matrices.sides_of(use, self._finite(given), gradient, copies) for use, given, gradient, copies in plain]
+            [matrices.sides_of(use, _finite(given), gradient, copies) for use, given, gradient, copies in plain]
         )
-        if stored:
+        if way is Way.STORED:
             pieces.stored[name] = matrices.stored_gradients(sides)
             pieces.add(matrices.squared_norms(pieces.stored[name]))
         else:
             pieces.sides[name] = sides
             pieces.add(*matrices.gram_norms(sides))
 
-    def _finite(self, given: Tensor) -> Tensor:
-        """A layer's input in which a broken record cannot spoil a product over all records: zero times NaN is NaN.
-
-        Such a record is known by its loss and its output gradients, and masked.
-        """
-        return torch.nan_to_num(given, 0.0, 0.0, 0.0) if self._masked and given.is_floating_point() else given
-
     def _upper_norms(self, pieces: _Pieces) -> Tensor:
-        """Where a norm is not taken of the very numbers that are summed, rounding may add to it: it is added here."""
+        """At least the norms of what will be summed, and at least what bounds the parts that cancel in it."""
         norms = pieces.norms()
-        if pieces.scales is None:
-            return norms * (1 + _SCALE_ROUNDING)
-        scales = pieces.scales.clamp(min=0)
-        squares = norms.square() + _GRAM_ROUNDING[self.precision] * scales
-        return (squares.sqrt() + _SIDE_ROUNDING[self.precision] * scales.sqrt()) * (1 + _SCALE_ROUNDING)
+        if pieces.scales is not None:
+            scales = pieces.scales.clamp(min=0)
+            norms = (norms.square() + _GRAM_ROUNDING * scales).sqrt()
+            norms = torch.maximum(norms, scales.sqrt() / LARGEST_CANCELLATION)
+        return norms * (1 + NORM_ROUNDING)
 
-    def _sum(self, pieces: _Pieces, factors: Tensor, masked: bool) -> Gradients:
+    def _sum(self, pieces: _Pieces, factors: Tensor, compiled: bool) -> Gradients:
+        if not compiled:
+            blank_broken(pieces.stored, pieces.norms())
         gradients: Gradients = {}
         for name, parameter in self.trainable().items():
             if name in pieces.stored:
-                total = matrices.weighted_stored(pieces.stored[name], factors, masked=masked)
+                stored = pieces.stored[name]
+                total = _masked_sum(stored, factors) if compiled else weighted_sum(stored, factors)
             elif name in pieces.sides:
                 total = matrices.weighted_gram(pieces.sides[name], factors, parameter.shape[0])
+            elif name in pieces.convolved:
+                images, output_gradients, *rest = _arguments(pieces.convolved[name], self.precision)
+                total = convolution_weighted_sum(images, output_gradients, factors, *rest)
             else:
                 # Trainable, but not used by this forward pass.
-                total = torch.zeros_like(parameter)
+                total = torch.zeros_like(parameter, dtype=torch.float64)
             gradients[name] = matrices.as_parameter(total, parameter)
         return gradients
+
+
+def _arguments(convolved: matrices.Convolved, precision: str) -> tuple[Tensor, Tensor, list[int], int, bool]:
+    geometry = list(convolved.geometry)
+    return convolved.images, convolved.output_gradients, geometry, convolved.copies, precision == "tf32"
+
+
+def _masked_sum(stored: Tensor, factors: Tensor) -> Tensor:
+    """The weighted sum in a form that a compiler makes one pass of; a factor of 0 leaves out whatever is there."""
+    weights = factors.reshape(-1, *[1] * (stored.ndim - 1))
+    return torch.where(weights > 0, stored * weights, 0.0).sum(dim=0)
+
+
+def _finite(given: Tensor) -> Tensor:
+    """A layer's input in which a broken record cannot spoil a product over all records: zero times NaN is NaN.
+
+    Such a record is known by its loss and its output gradients, and left out.
+    """
+    return torch.nan_to_num(given, 0.0, 0.0, 0.0) if given.is_floating_point() else given
 
 
 def _has_kernel(gradient: Tensor) -> bool:
@@ -249,11 +257,11 @@ def _has_one_group(module: nn.Module) -> bool:
     return isinstance(module, nn.Conv2d) and module.groups == 1
 
 
-def _geometry(module: nn.Module, *, padded: bool) -> list[int]:
+def _geometry(module: nn.Module, *, padded: bool) -> tuple[int, ...]:
     if not isinstance(module, nn.Conv2d):
         raise TypeError(f"{type(module).__name__} has no kernel")
     padding = (0, 0) if padded or isinstance(module.padding, str) else module.padding
-    return [*module.kernel_size, *module.stride, *padding, *module.dilation]
+    return (*module.kernel_size, *module.stride, *padding, *module.dilation)
 
 
 def _positions_by_name(names: list[str]) -> dict[str, list[int]]:

@@ -17,25 +17,18 @@ except ImportError:
 if AVAILABLE:
 
     @triton.jit
-    def _record_gradients(
-        images, gradients, stored, squares,
-        height, width,
-        image_stride, image_row, image_column,
-        gradient_stride, gradient_row, gradient_column,
+    def _tile_of_record(
+        images, gradients, record, tile, height, width,
+        image_stride, image_row, image_column, gradient_stride, gradient_row, gradient_column,
         M: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
         SY: tl.constexpr, SX: tl.constexpr, PY: tl.constexpr, PX: tl.constexpr, DY: tl.constexpr, DX: tl.constexpr,
-        COPIES: tl.constexpr, PRECISION: tl.constexpr,
-        BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+        COPIES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     ):  # fmt: skip
-        # One program makes a BM × BN tile of one record's gradient: M output channels by (kernel row, kernel column,
-        # channel). It multiplies output gradients and shifted inputs over all positions of all copies.
+        # A BM × BN tile of one record's gradient, in float32: M output channels by (kernel row, column, channel).
+        # It multiplies output gradients and shifted inputs over all positions of all copies.
         N: tl.constexpr = KH * KW * C
         T: tl.constexpr = HO * WO
         tiles_n: tl.constexpr = (N + BN - 1) // BN
-        tiles: tl.constexpr = tiles_n * ((M + BM - 1) // BM)
-        # In one dimension, since the others end at 65,535; the tiles of a record side by side, since they share inputs.
-        tile = tl.program_id(0) % tiles
-        record = (tl.program_id(0) // tiles).to(tl.int64)
         m = (tile // tiles_n) * BM + tl.arange(0, BM)
         if C % BN == 0:
             # The whole tile is one kernel position: a scalar shift, and channels that lie side by side.
@@ -70,12 +63,65 @@ if AVAILABLE:
                     other=0.0,
                 )
                 total = tl.dot(tl.trans(left), right, total, input_precision=PRECISION)
+        return total, m, n
+
+    @triton.jit
+    def _record_gradients(
+        images, gradients, stored, squares, height, width,
+        image_stride, image_row, image_column, gradient_stride, gradient_row, gradient_column,
+        M: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+        SY: tl.constexpr, SX: tl.constexpr, PY: tl.constexpr, PX: tl.constexpr, DY: tl.constexpr, DX: tl.constexpr,
+        COPIES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+        STORES: tl.constexpr,
+    ):  # fmt: skip
+        # One program for each tile of each record.
+        N: tl.constexpr = KH * KW * C
+        tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
+        # In one dimension, since the others end at 65,535; the tiles of a record side by side, since they share inputs.
+        tile = tl.program_id(0) % tiles
+        record = (tl.program_id(0) // tiles).to(tl.int64)
+        value, m, n = _tile_of_record(
+            images, gradients, record, tile, height, width,
+            image_stride, image_row, image_column, gradient_stride, gradient_row, gradient_column,
+            M, C, HO, WO, KH, KW, SY, SX, PY, PX, DY, DX, COPIES, PRECISION, BM, BN, BK,
+        )  # fmt: skip
         inside = (m < M)[:, None] & (n < N)[None, :]
-        value = total.to(stored.dtype.element_ty)
-        tl.store(stored + record * M * N + m[:, None] * N + n[None, :], value, mask=inside)
-        # The norm of what is stored, rounding included.
+        if STORES:
+            # The norm of what is stored, rounding included.
+            value = value.to(stored.dtype.element_ty)
+            tl.store(stored + record * M * N + m[:, None] * N + n[None, :], value, mask=inside)
         kept = tl.where(inside, value.to(tl.float32), 0.0)
         tl.store(squares + record * tiles + tile, tl.sum(tl.sum(kept * kept, axis=1), axis=0))
+
+    @triton.jit
+    def _weighted_sum(
+        images, gradients, factors, sums, records, height, width,
+        image_stride, image_row, image_column, gradient_stride, gradient_row, gradient_column,
+        M: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+        SY: tl.constexpr, SX: tl.constexpr, PY: tl.constexpr, PX: tl.constexpr, DY: tl.constexpr, DX: tl.constexpr,
+        COPIES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+        EACH: tl.constexpr,
+    ):  # fmt: skip
+        # One program adds a tile of EACH records up, in float64. The tiles are those whose squares were taken, bit for
+        # bit: the same products in the same order.
+        N: tl.constexpr = KH * KW * C
+        tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
+        tile = tl.program_id(0) % tiles
+        part = (tl.program_id(0) // tiles).to(tl.int64)
+        total = tl.zeros((BM, BN), dtype=tl.float64)
+        m = tl.arange(0, BM)
+        n = tl.arange(0, BN)
+        for record in range(part * EACH, min(part * EACH + EACH, records)):
+            value, m, n = _tile_of_record(
+                images, gradients, record, tile, height, width,
+                image_stride, image_row, image_column, gradient_stride, gradient_row, gradient_column,
+                M, C, HO, WO, KH, KW, SY, SX, PY, PX, DY, DX, COPIES, PRECISION, BM, BN, BK,
+            )  # fmt: skip
+            factor = tl.load(factors + record)
+            # A factor of 0 leaves a record out whatever it holds.
+            total += tl.where(factor > 0, value.to(tl.float64) * factor, 0.0)
+        inside = (m < M)[:, None] & (n < N)[None, :]
+        tl.store(sums + part * M * N + m[:, None] * N + n[None, :], total, mask=inside)
 
 
 if AVAILABLE:
@@ -169,37 +215,111 @@ def tiling_for(m: int, channels: int, positions: int, itemsize: int) -> Tiling:
     return Tiling(rows, 256 if wide else 128, k, 8 if wide and rows >= 64 else 4, 3)
 
 
+def summing_tiling_for(m: int, positions: int, itemsize: int) -> Tiling:
+    """Smaller tiles: a program also keeps their sum in float64."""
+    k = min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
+    rows = min(128, max(16, triton.next_power_of_2(m)))
+    return Tiling(rows, 128, k, 8, 3)
+
+
+# Programs that keep a GPU busy, among which the records of a sum are divided.
+_PROGRAMS = 1024
+
+
 def record_gradients(
-    images: Tensor,
-    output_gradients: Tensor,
-    geometry: list[int],
-    copies: int,
-    *,
-    allow_tf32: bool,
-    tiling: Tiling | None = None,
+    images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
 ) -> tuple[Tensor, Tensor]:
     """Each record's weight gradient of a convolution with one group, and its squared norm. Channels last."""
-    height, width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x = geometry
-    count, channels, rows, columns = images.shape
-    _, m, out_y, out_x = output_gradients.shape
-    images = images.contiguous(memory_format=torch.channels_last)
-    output_gradients = output_gradients.contiguous(memory_format=torch.channels_last)
-    records, n = count // copies, height * width * channels
-    stored = images.new_empty((records, m, n))
-    tiles = tiling or tiling_for(m, channels, out_y * out_x, images.element_size())
-    per_record = triton.cdiv(m, tiles.m) * triton.cdiv(n, tiles.n)
-    squares = images.new_empty((records, per_record), dtype=torch.float32)
-    is_float32 = images.dtype == torch.float32
-    # Strides are spelled out: an image with one channel or one column has arbitrary ones.
-    _record_gradients[(per_record * records,)](
-        images, output_gradients, stored, squares,
-        rows, columns,
-        rows * columns * channels, columns * channels, channels,
-        out_y * out_x * m, out_x * m, m,
-        M=m, C=channels, HO=out_y, WO=out_x, KH=height, KW=width,
-        SY=stride_y, SX=stride_x, PY=pad_y, PX=pad_x, DY=dilation_y, DX=dilation_x,
-        COPIES=copies,
-        PRECISION="tf32" if is_float32 and allow_tf32 else "ieee",
-        BM=tiles.m, BN=tiles.n, BK=tiles.k, num_warps=tiles.warps, num_stages=tiles.stages,
-    )  # fmt: skip
+    m, positions = output_gradients.shape[1], output_gradients.shape[2] * output_gradients.shape[3]
+    tiling = tiling_for(m, images.shape[1], positions, images.element_size())
+    call = _Call.of(images, output_gradients, geometry, copies, tiling, allow_tf32=allow_tf32)
+    stored = images.new_empty((call.records, m, call.columns))
+    squares = images.new_empty((call.records, call.tiles), dtype=torch.float32)
+    _record_gradients[(call.tiles * call.records,)](
+        call.images, call.output_gradients, stored, squares, *call.strides, **call.sizes, STORES=True
+    )
     return stored, squares.sum(dim=1)
+
+
+def record_squares(
+    images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
+) -> Tensor:
+    """The squared norms of the gradients that `weighted_sum` adds up."""
+    call = _summing_call(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    squares = images.new_empty((call.records, call.tiles), dtype=torch.float32)
+    _record_gradients[(call.tiles * call.records,)](
+        call.images, call.output_gradients, squares, squares, *call.strides, **call.sizes, STORES=False
+    )
+    return squares.sum(dim=1)
+
+
+def weighted_sum(
+    images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
+) -> Tensor:
+    """(m, columns), in float64: Σ over records of factor · weight gradient."""
+    call = _summing_call(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    each = triton.cdiv(call.records, max(1, _PROGRAMS // call.tiles))
+    parts = triton.cdiv(call.records, each)
+    sums = images.new_empty((parts, output_gradients.shape[1], call.columns), dtype=torch.float64)
+    _weighted_sum[(call.tiles * parts,)](
+        call.images, call.output_gradients, factors.contiguous(), sums, call.records, *call.strides,
+        **call.sizes, EACH=each,
+    )  # fmt: skip
+    return sums.sum(dim=0)
+
+
+def _summing_call(
+    images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
+) -> "_Call":
+    """The same tiles for norms and sum, so that both see the same numbers."""
+    m, positions = output_gradients.shape[1], output_gradients.shape[2] * output_gradients.shape[3]
+    tiling = summing_tiling_for(m, positions, images.element_size())
+    return _Call.of(images, output_gradients, geometry, copies, tiling, allow_tf32=allow_tf32)
+
+
+class _Call(NamedTuple):
+    """Arguments that all kernels of convolutions take."""
+
+    images: Tensor
+    output_gradients: Tensor
+    records: int
+    columns: int
+    tiles: int
+    strides: tuple[int, ...]
+    sizes: dict[str, int | str]
+
+    @staticmethod
+    def of(
+        images: Tensor,
+        output_gradients: Tensor,
+        geometry: list[int],
+        copies: int,
+        tiling: Tiling,
+        *,
+        allow_tf32: bool,
+    ) -> "_Call":
+        height, width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x = geometry
+        count, channels, rows, columns = images.shape
+        _, m, out_y, out_x = output_gradients.shape
+        n = height * width * channels
+        is_float32 = images.dtype == torch.float32
+        return _Call(
+            images=images.contiguous(memory_format=torch.channels_last),
+            output_gradients=output_gradients.contiguous(memory_format=torch.channels_last),
+            records=count // copies,
+            columns=n,
+            tiles=triton.cdiv(m, tiling.m) * triton.cdiv(n, tiling.n),
+            # Spelled out: an image with one channel or one column has arbitrary strides.
+            strides=(
+                rows, columns,
+                rows * columns * channels, columns * channels, channels,
+                out_y * out_x * m, out_x * m, m,
+            ),
+            sizes={
+                "M": m, "C": channels, "HO": out_y, "WO": out_x, "KH": height, "KW": width,
+                "SY": stride_y, "SX": stride_x, "PY": pad_y, "PX": pad_x, "DY": dilation_y, "DX": dilation_x,
+                "COPIES": copies, "PRECISION": "tf32" if is_float32 and allow_tf32 else "ieee",
+                "BM": tiling.m, "BN": tiling.n, "BK": tiling.k,
+                "num_warps": tiling.warps, "num_stages": tiling.stages,
+            },
+        )  # fmt: skip

@@ -19,11 +19,12 @@ from dpal.training.averaging import WeightAverage
 from dpal.training.choose import AUTOMATIC, engine_for
 from dpal.training.data import Source
 from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction
+from dpal.training.engine import rows as rows_of
 from dpal.training.fused import FusedEngine
 from dpal.training.made_up import made_up
 from dpal.training.noise import gaussian_noise
 from dpal.training.progress import StepProgress
-from dpal.training.sampling import physical_batches, poisson_draw
+from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
 
 # A few overflows are life; with this share of a phase's gradients something is wrong.
 _MOST_NOT_FINITE = 0.1
@@ -74,29 +75,45 @@ def train_phase(
     after_step: Callable[[int], None] | None = None,
     description: str = "training",
 ) -> PhaseResult:
-    """Train for the phase's steps. `groups` has the positions of each group's records, oldest first."""
+    """Train for the phase's steps. `groups` has the positions of each group's records, oldest first.
+
+    A record that belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn
+    and takes its seat like any other, so that nothing but its own gradient depends on what it holds.
+    """
     groups = _checked_groups(groups)
+    members = np.concatenate(groups)
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
+    seats = np.random.default_rng(int.from_bytes(randomness.bytes(16), "little"))
     # Also for the choice: compiled code is for layers in the mode they are in.
     model.train()
     # Nothing about how a phase runs may depend on the records themselves: made-up ones choose the engine and tell when
     # training has diverged.
     sample = _augmented(
-        made_up(source.batch(np.resize(np.concatenate(groups), _MADE_UP))), settings.augmentation, generator
+        made_up(source.batch(np.resize(members[members != BLANK], _MADE_UP))), settings.augmentation, generator
     )
     engine = _engine(model, loss, sample, settings)
+    rows = physical_rows(
+        phase.expected_batch_size, settings.max_physical_batch_size, one_at_a_time=device.type != "cpu"
+    )
+    engine.physical_records, engine.step_records = rows, len(members)
+    if isinstance(engine, FusedEngine) and sample[1].is_cuda and not engine.keeps_bound(*sample):
+        # A compiler may change what is rounded where; better slow than beyond the bound.
+        _log.warning("compiled code lets a contribution exceed its bound here, so nothing is compiled: slower")
+        engine.compiled = False
     model.train()
     seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
     with StepProgress(description, phase.steps) as progress:
         for step in range(phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
+            batches = [batch for batch in seated(draw, rows, seats) if (batch != BLANK).any()]
             total = _zeros(engine)
-            for batch in source.stream(physical_batches(draw, settings.max_physical_batch_size)):
-                part = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator))
+            for places, read in zip(batches, source.stream(batch[batch != BLANK] for batch in batches), strict=True):
+                batch, present = _in_their_seats(read, places)
+                part = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator), present)
                 _add(total, part.gradients)
-                seen, not_finite = seen + part.records, not_finite + part.not_finite.to(device)
+                seen, not_finite = seen + int((places != BLANK).sum()), not_finite + part.not_finite.to(device)
             if step % _STEPS_BETWEEN_CHECKS == 0 and not warned:
                 warned = _warned_of_broken(seen, int(not_finite))
             set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
@@ -116,11 +133,12 @@ def train_phase(
 def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> list[NDArray[np.int64]]:
     """The groups as arrays. A record that stood in them twice would be summed, and so moved, twice."""
     arrays = [np.asarray(group) for group in groups]
-    if not arrays or not sum(len(array) for array in arrays):
-        raise InvalidArgument("the number of labelled records", 0, "at least 1")
     if any(array.ndim != 1 or (len(array) and array.dtype.kind not in "iu") for array in arrays):
         raise InvalidArgument("groups", [str(array.dtype) for array in arrays], "lists of whole positions")
-    everyone = np.concatenate([array.astype(np.int64) for array in arrays])
+    members = np.concatenate([array.astype(np.int64) for array in arrays]) if arrays else np.empty(0, dtype=np.int64)
+    everyone = members[members != BLANK]
+    if not len(everyone):
+        raise InvalidArgument("the number of labelled records", 0, "at least 1")
     if everyone.min() < 0:
         raise InvalidArgument("a position in groups", int(everyone.min()), "at least 0")
     if len(np.unique(everyone)) < len(everyone):
@@ -128,10 +146,18 @@ def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> li
     return [array.astype(np.int64) for array in arrays]
 
 
+def _in_their_seats(read: tuple[Batch, Tensor], places: NDArray[np.int64]) -> tuple[tuple[Batch, Tensor], Tensor]:
+    """Every record in its row, copies of the first one in the empty rows, and which rows count."""
+    inputs, targets = read
+    taken = places != BLANK
+    index = torch.from_numpy(np.where(taken, np.cumsum(taken) - 1, 0)).to(targets.device)
+    return (rows_of(inputs, index), targets[index]), torch.from_numpy(taken).to(targets.device)
+
+
 def _engine(
     model: nn.Module, loss: LossFunction, sample: tuple[Batch, Tensor], settings: TrainingSettings
 ) -> ClippingEngine:
-    engine = engine_for(
+    return engine_for(
         model,
         loss,
         max_grad_norm=settings.max_grad_norm,
@@ -140,13 +166,6 @@ def _engine(
         copies=settings.augmentation.copies,
         precision=settings.precision,
     )
-    if isinstance(engine, FusedEngine):
-        engine.physical_records = settings.max_physical_batch_size
-        if sample[1].is_cuda and not engine.keeps_bound(*sample):
-            # A compiler may change what is rounded where; better slow than beyond the bound.
-            _log.warning("compiled code lets a contribution exceed its bound here, so nothing is compiled: slower")
-            engine.compiled = False
-    return engine
 
 
 def _augmented(

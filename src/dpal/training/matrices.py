@@ -1,13 +1,16 @@
 """Per-record norms and weighted sums of matrix gradients, from layer inputs and output gradients.
 
-A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are two ways to it:
+A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are three ways to it:
 - stored: multiply it out for each record, keep it, and add the kept ones up with the clip factors;
 - gram: its squared norm is Σ over t, t' of (left_t · left_t')(right_t · right_t'), without the gradient itself; then
-  one product over all records, with the left side scaled by the clip factors, gives the sum.
-Stored is exact about what is summed. Gram is cheaper where a record has few positions.
+  one product over all records, with the left side scaled by the clip factors, gives the sum. Cheap where a record has
+  few positions. All of it in float64, since everybody's positions are summed together;
+- recomputed: multiply it out twice, for the norm and for the sum, and keep nothing. For convolutions on a GPU, where a
+  kernel adds each record's part to the sum in float64.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import cast
 
 import torch
@@ -15,7 +18,6 @@ from torch import Tensor, nn
 
 from dpal.training.capture import MatrixUse
 from dpal.training.layers import TiedConvolution
-from dpal.training.operators import float32_bmm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,19 +34,40 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Convolved:
+    """Inputs and output gradients of a convolution with one group, channels last, for the kernels."""
+
+    images: Tensor
+    output_gradients: Tensor
+    geometry: tuple[int, ...]
+    copies: int
+
+
+class Way(Enum):
+    """How a matrix's norms and sum are computed."""
+
+    STORED = "stored"
+    GRAM = "gram"
+    RECOMPUTED = "recomputed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What decides between the two ways, in any one unit of time: a multiplication, and a byte of memory traffic."""
+    """What decides between the ways, in any one unit of time: multiplications, and a byte of memory traffic."""
 
     multiplication: float
+    multiplication64: float
     byte: float
 
 
 _ROW = 512
-# Patches made at a time on a CPU.
+# Patches made at a time on a CPU, and sides turned into float64 at a time.
 _PATCH_BYTES = 4 << 20
-# Two operations a multiplication at about 100 GFLOP/s and 10 GB/s on a few CPU cores; 300 TFLOP/s and 4 TB/s on a GPU.
-CPU_COSTS = Costs(multiplication=2 / 100e9, byte=1 / 10e9)
-GPU_COSTS = Costs(multiplication=2 / 300e12, byte=1 / 4e12)
+_SIDE_BYTES = 64 << 20
+# Two operations a multiplication: about 100 GFLOP/s (half in float64) and 10 GB/s on a few CPU cores; 300 TFLOP/s (30
+# in float64) and 4 TB/s on a GPU.
+CPU_COSTS = Costs(multiplication=2 / 100e9, multiplication64=2 / 50e9, byte=1 / 10e9)
+GPU_COSTS = Costs(multiplication=2 / 300e12, multiplication64=2 / 30e12, byte=1 / 4e12)
 
 
 def untied(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> tuple[MatrixUse, Tensor, Tensor, int]:
@@ -162,13 +185,17 @@ def shape_of(module: nn.Module, gradient: Tensor, copies: int, uses: int) -> Sha
     return Shape(groups=1, positions=positions, m=int(m), n=int(n))
 
 
-def prefers_stored(shape: Shape, costs: Costs, *, itemsize: int, split: bool) -> bool:
-    """Whether keeping every record's gradient is cheaper than the gram way."""
-    product = shape.positions * shape.m * shape.n * shape.groups * costs.multiplication
+def cheapest(shape: Shape, costs: Costs, *, itemsize: int, has_kernel: bool) -> Way:
+    """The way that takes the least time."""
+    entries = shape.m * shape.n * shape.groups
+    product = shape.positions * entries * costs.multiplication
     # Written once, read for the norm and for the sum.
-    stored = product + 3 * shape.m * shape.n * shape.groups * itemsize * costs.byte
-    grams = shape.positions**2 * shape.groups * ((shape.m + shape.n) * costs.multiplication + 3 * 4 * costs.byte)
-    return stored < grams + (2 if split else 1) * product
+    times = {Way.STORED: product + 3 * entries * itemsize * costs.byte + entries * costs.multiplication64}
+    grams = shape.groups * shape.positions**2 * ((shape.m + shape.n) * costs.multiplication64 + 3 * 8 * costs.byte)
+    times[Way.GRAM] = grams + shape.positions * entries * costs.multiplication64
+    if has_kernel:
+        times[Way.RECOMPUTED] = 2 * product + entries * costs.multiplication64
+    return min(times, key=lambda way: times[way])
 
 
 def squared_norms(stored: Tensor) -> Tensor:
@@ -206,15 +233,6 @@ def stored_gradients(sides: Sides) -> Tensor:
     return torch.matmul(sides.left.transpose(-1, -2), sides.right)
 
 
-def weighted_stored(stored: Tensor, factors: Tensor, *, masked: bool) -> Tensor:
-    """Σ over records of factor · gradient, in float32. Masked, a factor of 0 leaves a record out whatever it holds."""
-    flat = stored.flatten(1).float()
-    if masked or flat.is_cuda:  # a product on CUDA might round the factors to TF32
-        total = torch.where(factors[:, None] > 0, flat * factors[:, None], 0.0).sum(dim=0)
-        return total.reshape(stored.shape[1:])
-    return (factors @ flat).reshape(stored.shape[1:])
-
-
 def gram_norms(sides: Sides) -> tuple[Tensor, Tensor]:
     """Each record's squared norm, and a bound on the square of Σ_t |left_t|·|right_t|: rounding is relative to that."""
     right = _gram(sides.right)
@@ -231,42 +249,38 @@ def gram_norms(sides: Sides) -> tuple[Tensor, Tensor]:
 
 
 def _gram(side: Tensor) -> Tensor:
-    flat = side.reshape(-1, *side.shape[-2:])
-    if side.dtype == torch.bfloat16:
-        return float32_bmm(flat, flat.transpose(-1, -2)).reshape(*side.shape[:-1], side.shape[-2])
     # In float64: where positions nearly cancel, a square in float32 would be rounding alone.
     exact = side.double()
     return torch.matmul(exact, exact.transpose(-1, -2))
 
 
 def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
-    """(groups, m, n): Σ over records of factor · gradient, in float32, from scaled left sides; `rows` is m.
+    """(groups, m, n): Σ over records of factor · gradient, in float64, from scaled left sides; `rows` is m.
 
     A factor of 0 leaves a record out whatever its left side holds; its right side must be finite.
     """
-    weights = factors.reshape(-1, 1, 1, 1)
-    n = sides.right.shape[-1]
-    if sides.one_hot:
-        scaled = torch.where(weights > 0, sides.right.float() * weights, 0.0)
-        if sides.skipped_index is not None:
-            scaled = scaled * (sides.left != sides.skipped_index).unsqueeze(-1)
-        total = scaled.new_zeros(rows, n)
-        return total.index_add_(0, sides.left.reshape(-1), scaled.reshape(-1, n)).unsqueeze(0)
-    left = _by_group(torch.where(weights > 0, sides.left.float() * weights, 0.0))
-    right = _by_group(sides.right)
-    if right.dtype != torch.bfloat16:
-        return torch.bmm(left.transpose(-1, -2), right.float())
-    high, low = in_two_bfloat16(left)
-    return float32_bmm(high.transpose(-1, -2), right) + float32_bmm(low.transpose(-1, -2), right)
+    count, groups, positions, n = sides.right.shape
+    m = 1 if sides.one_hot else sides.left.shape[-1]
+    few = max(1, _SIDE_BYTES // (8 * groups * positions * (m + n)))
+    total = factors.new_zeros(groups, rows // groups, n)
+    for start in range(0, count, few):
+        part = slice(start, start + few)
+        weights = factors[part].reshape(-1, 1, 1, 1)
+        if sides.one_hot:
+            _add_rows(total[0], sides, part, weights)
+        else:
+            left = torch.where(weights > 0, sides.left[part] * weights, 0.0)
+            total = total + torch.bmm(_by_group(left).transpose(-1, -2), _by_group(sides.right[part].double()))
+    return total
 
 
-def in_two_bfloat16(values: Tensor) -> tuple[Tensor, Tensor]:
-    """float32 numbers as sums of two bfloat16, off by 2^-16 at most; one alone would be off by 1/256.
-
-    By bits: compilers drop a rounding to bfloat16 and back, and what is left over would be zero for them.
-    """
-    high = (values.view(torch.int32) & -(1 << 16)).view(torch.float32)
-    return high.bfloat16(), (values - high).bfloat16()
+def _add_rows(total: Tensor, sides: Sides, part: slice, weights: Tensor) -> None:
+    """Of an embedding, whose left side is one-hot: add each position's right side to the row of its index."""
+    ids = sides.left[part]
+    scaled = torch.where(weights > 0, sides.right[part] * weights, 0.0)
+    if sides.skipped_index is not None:
+        scaled = scaled * (ids != sides.skipped_index).unsqueeze(-1)
+    total.index_add_(0, ids.reshape(-1), scaled.reshape(-1, scaled.shape[-1]))
 
 
 def _by_group(side: Tensor) -> Tensor:

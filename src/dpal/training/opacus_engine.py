@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
-from dpal.training.agreement import modes_kept
+from dpal.training.agreement import buffers_kept, modes_kept
 from dpal.training.capture import NotCoveredError
 from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
 from dpal.training.precision import tf32_allowed
@@ -46,8 +46,10 @@ class OpacusEngine(ClippingEngine):
         for module in self.model.modules():
             module.training = not isinstance(module, _DropoutNd)
 
-    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
-        return clipped_from_stored(self._stored(batch, targets), self.max_grad_norm)
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
+        # The hooks run the model itself: whatever it writes down about records must not stay.
+        with buffers_kept(self.model):
+            return clipped_from_stored(self, self._stored(batch, targets), present)
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         return row_norms(self._stored(batch, targets))

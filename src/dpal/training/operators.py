@@ -1,4 +1,4 @@
-"""Operators of our own, opaque to the tracer: float32 products of bfloat16, convolutions and norms by record."""
+"""Operators of our own, opaque to the tracer: gradients of convolutions and group norms by record."""
 
 from typing import Any
 
@@ -6,19 +6,6 @@ import torch
 from torch import Tensor
 
 from dpal.training import kernels, norm_kernels
-
-
-@torch.library.custom_op("dpal::float32_bmm", mutates_args=())
-def float32_bmm(left: Tensor, right: Tensor) -> Tensor:
-    """Products of bfloat16 numbers, added up and returned in float32."""
-    if left.is_cuda:
-        return torch.bmm(left, right, out_dtype=torch.float32)
-    return torch.bmm(left.float(), right.float())
-
-
-@float32_bmm.register_fake
-def _(left: Tensor, right: Tensor) -> Tensor:
-    return left.new_empty((left.shape[0], left.shape[1], right.shape[2]), dtype=torch.float32)
 
 
 @torch.library.custom_op("dpal::convolution_record_gradients", mutates_args=())
@@ -41,6 +28,35 @@ def _(
     n = geometry[0] * geometry[1] * images.shape[1]
     stored = images.new_empty((records, output_gradients.shape[1], n))
     return stored, images.new_empty((records,), dtype=torch.float32)
+
+
+@torch.library.custom_op("dpal::convolution_record_squares", mutates_args=())
+def convolution_record_squares(
+    images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool
+) -> Tensor:
+    """The squared norm of each record's weight gradient, which is not kept. On CUDA only."""
+    return kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+
+
+@convolution_record_squares.register_fake
+def _(images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool) -> Tensor:
+    return images.new_empty((images.shape[0] // copies,), dtype=torch.float32)
+
+
+@torch.library.custom_op("dpal::convolution_weighted_sum", mutates_args=())
+def convolution_weighted_sum(
+    images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, allow_tf32: bool
+) -> Tensor:
+    """(m, kernel · channels), in float64: Σ over records of factor · the very gradient that had the squared norm."""
+    return kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
+
+
+@convolution_weighted_sum.register_fake
+def _(
+    images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, allow_tf32: bool
+) -> Tensor:
+    n = geometry[0] * geometry[1] * images.shape[1]
+    return images.new_empty((output_gradients.shape[1], n), dtype=torch.float64)
 
 
 @torch.library.custom_op("dpal::group_norm", mutates_args=())

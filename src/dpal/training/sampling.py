@@ -1,6 +1,7 @@
 """Which records take part in a step: each by a coin of its own group's probability, and nobody else decides."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from dpal.privacy import checks
 from dpal.randomness import Randomness
 
 Positions = NDArray[np.int64]
+_FEWEST_ROWS = 8
 
 
 def poisson_draw(
@@ -26,9 +28,29 @@ def poisson_draw(
     return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
 
 
-def physical_batches(draw: Positions, most: int) -> Iterator[Positions]:
-    """The draw in parts of bounded size. Together they are the whole draw; an empty draw has no parts."""
+# What holds an empty seat, or the seat of a record that teaches nothing (it has no label, or was withdrawn).
+BLANK = -1
+
+
+def seated(draw: Positions, rows: int, order: np.random.Generator) -> list[Positions]:
+    """The draw in physical batches of exactly so many rows, at random places; `BLANK` where nobody sits.
+
+    Arithmetic may depend on a record's row, and on how many rows there are. Here neither depends on who else was drawn.
+    Together the batches are the whole draw; an empty draw has none.
+    """
+    batches = -(-len(draw) // rows)
+    seats = np.full(batches * rows, BLANK, dtype=np.int64)
+    seats[order.permutation(len(seats))[: len(draw)]] = draw
+    return list(seats.reshape(batches, rows))
+
+
+def physical_rows(expected_batch_size: float, most: int, *, one_at_a_time: bool) -> int:
+    """The rows of a physical batch, from public numbers alone.
+
+    Batches are filled up to it, so on a CPU it is an eighth of the expected draw: few rows are wasted. A GPU is better
+    used by a whole draw at once, with room for three standard deviations more.
+    """
     if most < 1:
         raise InvalidArgument("max_physical_batch_size", most, "at least 1")
-    for start in range(0, len(draw), most):
-        yield draw[start : start + most]
+    whole = math.ceil(expected_batch_size + 3 * math.sqrt(expected_batch_size))
+    return min(most, max(_FEWEST_ROWS, whole if one_at_a_time else math.ceil(expected_batch_size / 8)))

@@ -25,8 +25,8 @@ class VmapEngine(ClippingEngine):
 
     name: ClassVar[str] = "vmap"
 
-    def _clipped_sum(self, batch: Batch, targets: Tensor) -> ClippedSum:
-        return clipped_from_stored(self._stored(batch, targets), self.max_grad_norm)
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
+        return clipped_from_stored(self, self._stored(batch, targets), present)
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         return row_norms(self._stored(batch, targets))
