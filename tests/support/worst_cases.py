@@ -1,0 +1,93 @@
+"""Records made so that one more of them disturbs the rounding of all others as much as it can."""
+
+import torch
+from torch import Tensor, nn
+
+from dpal.training.engine import ClippingEngine
+
+TUNINGS = 24
+_WIDTH = 16
+
+
+class Tie(nn.Module):
+    """Weights of zero: every record's gradient has the direction of its input, whatever its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(_WIDTH, 2, bias=False)
+        nn.init.zeros_(self.linear.weight)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.linear(inputs)
+
+
+def ties(others: int, tuning: float, *, clipped: bool) -> tuple[Tensor, Tensor]:
+    """Identical records, and one more that pulls the other way.
+
+    The value that each of them adds is tuned, by the angle of the gradient, to lie near the middle between two numbers
+    that a float32 sum can hold: the smallest change of it then rounds every addition the other way.
+    """
+    # Unclipped, the norm is just below 1; clipped, far above.
+    inputs = torch.full((others + 1, _WIDTH), 10.0 if clipped else 0.99 / (_WIDTH / 2) ** 0.5 / 1.06)
+    inputs[:, -1] *= 1 + 0.5 * (tuning + 0.5) / TUNINGS
+    targets = torch.zeros(others + 1, dtype=torch.int64)
+    targets[-1] = 1
+    return inputs, targets
+
+
+class Kink(nn.Module):
+    """One hidden unit behind a ReLU: a record learns with all its gradient, or not at all."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(5)
+        self.first, self.second = nn.Linear(width, 1, bias=False), nn.Linear(1, 2, bias=False)
+        with torch.no_grad():
+            self.first.weight.copy_(torch.randn(1, width, generator=generator))
+            self.second.weight.copy_(torch.tensor([[50.0], [-50.0]]))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.second(torch.relu(self.first(inputs)))
+
+
+KINK_WIDTHS = (7, 33, 77)
+
+
+def kinks(model: Kink, others: int) -> Tensor | None:
+    """Records whose unit is on in a batch of so many rows, and off in one with a row more, as far as there are any.
+
+    Their inputs are orthogonal to the weights, so rounding alone decides the sign, and how a row is rounded depends on
+    the number of rows and on its place. The last record is an ordinary one. None: this machine rounds all rows alike.
+    """
+    weight = model.first.weight.detach()[0].double()
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(2000, len(weight), generator=generator).double() * 100
+    candidates = (inputs - (inputs @ weight)[:, None] * weight / (weight @ weight)).float()
+    chosen: list[Tensor] = []
+    with torch.no_grad():
+        few, more = (
+            torch.stack([model.first(each.expand(count, -1).contiguous())[:others, 0] > 0 for each in candidates])
+            for count in (others, others + 1)
+        )
+    for row in range(others):
+        found = torch.nonzero(few[:, row] & ~more[:, row]).flatten()
+        chosen.append(candidates[found[0] if len(found) else 0])
+    if not (few & ~more).any():
+        return None
+    return torch.stack([*chosen, torch.full_like(chosen[0], -1.0) * model.first.weight.detach()[0].sign() * -100])
+
+
+def flat_sum(engine: ClippingEngine, inputs: Tensor, targets: Tensor, present: Tensor | None = None) -> Tensor:
+    gradients = engine.clipped_sum(inputs, targets, present).gradients
+    return torch.cat([each.flatten().double() for each in gradients.values()])
+
+
+def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int) -> float:
+    """How far the last record moves the sum: against its absence, and against a blank in its seat."""
+    engine.physical_records = engine.step_records = rows
+    whole = flat_sum(engine, inputs, targets)
+    present = torch.ones(len(inputs), dtype=torch.bool)
+    present[-1] = False
+    blank = torch.cat([inputs[:-1], inputs[:1]])
+    absences = (flat_sum(engine, inputs[:-1], targets[:-1]), flat_sum(engine, blank, targets, present))
+    return max(float((whole - without).norm()) for without in absences)

@@ -1,0 +1,155 @@
+"""One record moves a sum by at most max_grad_norm: on records made to break that, in every engine and every way."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties
+
+from dpal.errors import InvalidArgument
+from dpal.training import engine as engines
+from dpal.training import fused, matrices
+from dpal.training.choose import ENGINES
+from dpal.training.engine import ClippingEngine, rounding_margin
+from dpal.training.fused import FusedEngine
+from dpal.training.losses import cross_entropy
+from dpal.training.matrices import Way
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch._prims_common.check.*:FutureWarning"),
+]
+
+OTHERS = (1, 2, 3, 4, 5, 63, 255, 511, 1023, 2047, 4095)
+WAYS = [*ENGINES, "fused, stored", "fused, gram", "fused, bf16"]
+# Compiling takes seconds for each number of rows.
+COMPILED = [(3, "fused, compiled"), (511, "fused, compiled")]
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[ClippingEngine]:
+    name, _, way = request.param.partition(", ")
+    kind = ENGINES[name]
+    if way in ("stored", "gram"):
+        monkeypatch.setattr(matrices, "cheapest", lambda *_, **__: Way(way))
+    options = {"compiled": {"compiled": True}, "bf16": {"precision": "bf16"}}.get(way, {})
+    return lambda model: kind(model=model.train(), loss=cross_entropy, max_grad_norm=1.0, **options)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("others", "make"), [*((others, way) for others in OTHERS for way in WAYS), *COMPILED], indirect=["make"]
+)
+def test_ties(make: type[ClippingEngine], others: int) -> None:
+    for clipped in (True, False):
+        engine = make(Tie())
+        moves = [move(engine, *ties(others, tuning, clipped=clipped), others + 1) for tuning in range(TUNINGS)]
+        assert max(moves) <= 1
+        assert max(moves) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("others", "make"), [*((others, way) for others in range(1, 9) for way in WAYS), COMPILED[0]], indirect=["make"]
+)
+def test_kinks_in_a_last_batch(make: type[ClippingEngine], others: int) -> None:
+    for width in KINK_WIDTHS:
+        model = Kink(width)
+        inputs = kinks(model, others)
+        if inputs is None:
+            continue
+        for last in (0, 1):
+            targets = torch.ones(others + 1, dtype=torch.int64)
+            targets[-1] = last
+            assert move(make(model), inputs, targets, 16) <= 1
+
+
+@pytest.mark.parametrize("make", ["fused", "opacus", "vmap"], indirect=True)
+def test_without_a_public_number_of_rows_kinks_would_break_it(make: type[ClippingEngine]) -> None:
+    worst, found = 0.0, False
+    for width in KINK_WIDTHS:
+        model = Kink(width)
+        for others in range(1, 9):
+            inputs = kinks(model, others)
+            if inputs is None:
+                continue
+            found = True
+            targets = torch.ones(others + 1, dtype=torch.int64)
+            engine = make(model)
+            step = flat_sum(engine, inputs, targets) - flat_sum(engine, inputs[:-1], targets[:-1])
+            worst = max(worst, float(step.norm()))
+    if not found:
+        pytest.skip("this machine rounds rows alike, however many there are")
+    assert worst > 1.5
+
+
+@pytest.mark.parametrize("make", ["fused, stored", "opacus", "vmap"], indirect=True)
+def test_sums_in_float32_would_break_it(make: type[ClippingEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_the_number_drawn(engine: ClippingEngine, norms: Tensor, present: Tensor, positions: int = 0) -> Tensor:
+        bound = engine.max_grad_norm * (1 - len(norms) * 2.0**-23)
+        return (bound / norms.clamp(min=bound)).float()
+
+    def in_float32(stored: Tensor, factors: Tensor) -> Tensor:
+        return torch.tensordot(factors, stored.flatten(1), dims=1).double().reshape(stored.shape[1:])
+
+    monkeypatch.setattr(ClippingEngine, "clip_factors", by_the_number_drawn)
+    for module in (engines, fused):
+        monkeypatch.setattr(module, "weighted_sum", in_float32)
+    engine = make(Tie())
+    moves: list[float] = []
+    for tuning in np.linspace(0, TUNINGS, 120):
+        inputs, targets = ties(511, float(tuning), clipped=True)
+        step = flat_sum(engine, inputs, targets) - flat_sum(engine, inputs[:-1], targets[:-1])
+        moves.append(float(step.norm()))
+    assert max(moves) > 1.001
+
+
+def test_nobody_is_rounded_otherwise_because_of_what_another_record_holds() -> None:
+    # The same seats with another content in one of them: everybody else's part of the sum is the same, bit for bit.
+    model = Kink(33)
+    inputs, targets = torch.randn(64, 33, generator=torch.Generator().manual_seed(2)) * 100, torch.zeros(64).long()
+    for kind in ENGINES.values():
+        norms = kind(model=model.train(), loss=cross_entropy, max_grad_norm=1.0)
+        before = norms.record_norms(inputs, targets)
+        for changed in (torch.zeros(33), torch.full((33,), torch.nan), torch.full((33,), 1e30)):
+            other = inputs.clone()
+            other[17] = changed
+            after = norms.record_norms(other, targets)
+            kept = torch.arange(64) != 17
+            assert torch.equal(before[kept], after[kept])
+
+
+def test_the_margin_follows_from_public_sizes() -> None:
+    assert rounding_margin(25_000, 512, 0) < 1e-7
+    assert rounding_margin(25_000, 512, 64) < 1e-3
+    assert rounding_margin(2_000, 64, 16) > rounding_margin(1_000, 64, 16)
+    with pytest.raises(InvalidArgument, match="max_physical_batch_size is 65536"):
+        rounding_margin(10_000_000, 65_536, 1024)
+
+
+def test_sums_of_stored_gradients_are_those_of_a_loop_in_float64() -> None:
+    stored = torch.randn(7, 3, 5000, generator=torch.Generator().manual_seed(3))
+    factors = torch.rand(7, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    wanted = np.tensordot(factors.numpy(), stored.double().numpy(), axes=1)
+    assert float(np.abs(engines.weighted_sum(stored, factors).numpy() - wanted).max()) < 1e-14
+
+
+def test_parts_that_cancel_beyond_all_measure_are_scaled_down() -> None:
+    # Two positions whose products cancel to a millionth: summed with everybody else's positions, their rounding would
+    # be large beside the record's norm.
+    class OverTokens(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 2, bias=False)
+            torch.nn.init.zeros_(self.linear.weight)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            signs = torch.tensor([1.0, -1.0]).reshape(1, 2, 1)
+            return (self.linear(inputs) * signs).sum(dim=1)
+
+    inputs = torch.full((1, 2, 4), 1e6)
+    inputs[0, 0, 0] += 1.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrices, "cheapest", lambda *_, **__: Way.GRAM)
+        engine = FusedEngine(model=OverTokens(), loss=cross_entropy, max_grad_norm=1.0)
+        moved = float(flat_sum(engine, inputs, torch.tensor([0])).norm())
+    # The norm is 0.7, below the bound, but what cancels in it is a million times larger.
+    assert 0 < moved < 1e-3
