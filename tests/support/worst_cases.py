@@ -40,10 +40,10 @@ class Kink(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        generator = torch.Generator().manual_seed(5)
+        generator = torch.Generator("cpu").manual_seed(5)
         self.first, self.second = nn.Linear(width, 1, bias=False), nn.Linear(1, 2, bias=False)
         with torch.no_grad():
-            self.first.weight.copy_(torch.randn(1, width, generator=generator))
+            self.first.weight.copy_(torch.randn(1, width, generator=generator, device="cpu"))
             self.second.weight.copy_(torch.tensor([[50.0], [-50.0]]))
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -60,8 +60,9 @@ def kinks(model: Kink, others: int) -> Tensor | None:
     the number of rows and on its place. The last record is an ordinary one. None: this machine rounds all rows alike.
     """
     weight = model.first.weight.detach()[0].double()
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(2000, len(weight), generator=generator).double() * 100
+    generator = torch.Generator("cpu").manual_seed(1)
+    drawn = torch.randn(2000, len(weight), generator=generator, device="cpu")
+    inputs = drawn.to(weight.device).double() * 100
     candidates = (inputs - (inputs @ weight)[:, None] * weight / (weight @ weight)).float()
     chosen: list[Tensor] = []
     with torch.no_grad():
@@ -86,7 +87,7 @@ def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int) -> 
     """How far the last record moves the sum: against its absence, and against a blank in its seat."""
     engine.physical_records = engine.step_records = rows
     whole = flat_sum(engine, inputs, targets)
-    present = torch.ones(len(inputs), dtype=torch.bool)
+    present = torch.ones(len(inputs), dtype=torch.bool, device=inputs.device)
     present[-1] = False
     blank = torch.cat([inputs[:-1], inputs[:1]])
     absences = (flat_sum(engine, inputs[:-1], targets[:-1]), flat_sum(engine, blank, targets, present))

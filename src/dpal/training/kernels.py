@@ -102,8 +102,8 @@ if AVAILABLE:
         COPIES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
         EACH: tl.constexpr,
     ):  # fmt: skip
-        # One program adds a tile of EACH records up, in float64. The tiles are those whose squares were taken, bit for
-        # bit: the same products in the same order.
+        # One program adds a tile of EACH records up, in float64. Its numbers are those whose squares were taken, bit
+        # for bit: the same products in the same order.
         N: tl.constexpr = KH * KW * C
         tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
         tile = tl.program_id(0) % tiles
@@ -119,7 +119,7 @@ if AVAILABLE:
             )  # fmt: skip
             factor = tl.load(factors + record)
             # A factor of 0 leaves a record out whatever it holds.
-            total += tl.where(factor > 0, value.to(tl.float64) * factor, 0.0)
+            total += tl.where(factor > 0, value, 0.0).to(tl.float64) * factor
         inside = (m < M)[:, None] & (n < N)[None, :]
         tl.store(sums + part * M * N + m[:, None] * N + n[None, :], total, mask=inside)
 
@@ -208,22 +208,30 @@ def tiling_for(m: int, channels: int, positions: int, itemsize: int) -> Tiling:
     """The tiles that were fastest on an H200 for the shapes of ResNet-9 (benchmarks/training.py)."""
     if channels < 16:
         return Tiling(64, 32, 64, 4, 3)
-    k = min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
     wide = itemsize == 2 and channels >= 128
     # No less than a matrix unit takes.
     rows = min(128, max(16, triton.next_power_of_2(m)))
-    return Tiling(rows, 256 if wide else 128, k, 8 if wide and rows >= 64 else 4, 3)
+    depth = _depth(positions, itemsize)
+    return Tiling(rows, 256 if wide else 128, depth, 8 if wide and rows >= 64 else 4, 3)
+
+
+def squaring_tiling_for(m: int, positions: int, itemsize: int) -> Tiling:
+    """The same depth as for summing: then every number is the same bit for bit, whatever the tile around it."""
+    return Tiling(min(128, max(16, triton.next_power_of_2(m))), 128, _depth(positions, itemsize), 4, 3)
 
 
 def summing_tiling_for(m: int, positions: int, itemsize: int) -> Tiling:
     """Smaller tiles: a program also keeps their sum in float64."""
-    k = min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
-    rows = min(128, max(16, triton.next_power_of_2(m)))
-    return Tiling(rows, 128, k, 8, 3)
+    return Tiling(min(64, max(16, triton.next_power_of_2(m))), 64, _depth(positions, itemsize), 4, 3)
+
+
+def _depth(positions: int, itemsize: int) -> int:
+    """How many positions are multiplied at a time. It decides the order of additions, and so the rounding."""
+    return min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
 
 
 # Programs that keep a GPU busy, among which the records of a sum are divided.
-_PROGRAMS = 1024
+_PROGRAMS = 2048
 
 
 def record_gradients(
@@ -245,7 +253,9 @@ def record_squares(
     images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
 ) -> Tensor:
     """The squared norms of the gradients that `weighted_sum` adds up."""
-    call = _summing_call(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    m, positions = output_gradients.shape[1], output_gradients.shape[2] * output_gradients.shape[3]
+    tiling = squaring_tiling_for(m, positions, images.element_size())
+    call = _Call.of(images, output_gradients, geometry, copies, tiling, allow_tf32=allow_tf32)
     squares = images.new_empty((call.records, call.tiles), dtype=torch.float32)
     _record_gradients[(call.tiles * call.records,)](
         call.images, call.output_gradients, squares, squares, *call.strides, **call.sizes, STORES=False
@@ -257,24 +267,17 @@ def weighted_sum(
     images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
 ) -> Tensor:
     """(m, columns), in float64: Σ over records of factor · weight gradient."""
-    call = _summing_call(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    m, positions = output_gradients.shape[1], output_gradients.shape[2] * output_gradients.shape[3]
+    tiling = summing_tiling_for(m, positions, images.element_size())
+    call = _Call.of(images, output_gradients, geometry, copies, tiling, allow_tf32=allow_tf32)
     each = triton.cdiv(call.records, max(1, _PROGRAMS // call.tiles))
     parts = triton.cdiv(call.records, each)
-    sums = images.new_empty((parts, output_gradients.shape[1], call.columns), dtype=torch.float64)
+    sums = images.new_empty((parts, m, call.columns), dtype=torch.float64)
     _weighted_sum[(call.tiles * parts,)](
         call.images, call.output_gradients, factors.contiguous(), sums, call.records, *call.strides,
         **call.sizes, EACH=each,
     )  # fmt: skip
     return sums.sum(dim=0)
-
-
-def _summing_call(
-    images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, *, allow_tf32: bool
-) -> "_Call":
-    """The same tiles for norms and sum, so that both see the same numbers."""
-    m, positions = output_gradients.shape[1], output_gradients.shape[2] * output_gradients.shape[3]
-    tiling = summing_tiling_for(m, positions, images.element_size())
-    return _Call.of(images, output_gradients, geometry, copies, tiling, allow_tf32=allow_tf32)
 
 
 class _Call(NamedTuple):

@@ -7,6 +7,7 @@ from torch import Tensor
 from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties
 
 from dpal.errors import InvalidArgument
+from dpal.models.resnet9 import ResNet9
 from dpal.training import engine as engines
 from dpal.training import fused, matrices
 from dpal.training.choose import ENGINES
@@ -153,3 +154,14 @@ def test_parts_that_cancel_beyond_all_measure_are_scaled_down() -> None:
         moved = float(flat_sum(engine, inputs, torch.tensor([0])).norm())
     # The norm is 0.7, below the bound, but what cancels in it is a million times larger.
     assert 0 < moved < 1e-3
+
+
+@pytest.mark.parametrize("make", WAYS, indirect=True)
+def test_a_sum_is_made_of_what_each_record_gives_alone_in_its_seat(make: type[ClippingEngine]) -> None:
+    model = ResNet9(channels=1, classes=4)
+    inputs, targets = torch.randn(6, 1, 12, 12), torch.randint(0, 4, (6,))
+    engine = make(model)
+    whole = flat_sum(engine, inputs, targets)
+    parts = [flat_sum(engine, inputs, targets, torch.arange(6) == seat) for seat in range(6)]
+    assert float((torch.stack(parts).sum(dim=0) - whole).norm()) < 1e-13
+    assert all(0.5 < float(part.norm()) <= 1 for part in parts)
