@@ -80,7 +80,7 @@ def test_a_private_step_on_many_labels(network: NFNetF0, monkeypatch: pytest.Mon
     _, wanted = plain_loop(network, images, targets, 1.0)
     found = engine.clipped_sum(images, targets).gradients
     for name, each in wanted.items():
-        torch.testing.assert_close(found[name], each, rtol=0, atol=1e-4)
+        torch.testing.assert_close(found[name], each.double(), rtol=0, atol=1e-4)
     optimizer = make_optimizer("sgd-agc", network, learning_rate=1.0, exempt_layer=network.head.fc)
     assert isinstance(optimizer, torch.optim.SGD)
     assert set(network.head.fc.parameters()) == optimizer.exempt

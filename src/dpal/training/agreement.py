@@ -56,9 +56,51 @@ def _refuse_company_now(model: nn.Module, loss: LossFunction, batch: Batch, targ
                     f"The buffer {name} remembers records (running statistics?): it would leave with the model "
                     "without noise. Switch such statistics off, for instance track_running_stats=False."
                 )
+    _refuse_counting(model, loss, batch, targets)
     again, _ = losses_of(model, loss, batch, targets)
     if not torch.allclose(first, again, rtol=_SAME, atol=_SAME):
         raise MixesRecords("The model gives the same batch another loss the second time: it remembers records.")
+
+
+def _refuse_counting(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
+    """Refuse a model in which the number of rows changes a record's loss, or is written down.
+
+    Losses are compared in prediction mode only, since with another number of rows chance falls differently; and in
+    float64 where the model takes it, since rows are rounded differently too.
+    """
+    _, buffers = losses_of(model, loss, batch, targets)
+    for count in range(1, len(targets)):
+        _, fewer_buffers = losses_of(model, loss, rows(batch, slice(0, count)), targets[:count])
+        for name, value in buffers.items():
+            if not torch.equal(torch.nan_to_num(value.double()), torch.nan_to_num(fewer_buffers[name].double())):
+                raise MixesRecords(
+                    f"The buffer {name} depends on how many records there were: it would leave with the model without "
+                    "noise. Remove it."
+                )
+    if model.training:
+        return
+    try:
+        with _in_float64(model):
+            differs = _smaller_batch_that_differs(model, loss, _as_float64(batch), _as_float64(targets), _SAME)
+    except Exception:
+        # Something in the model or its loss is float32 whatever the weights are.
+        differs = _smaller_batch_that_differs(model, loss, batch, targets, _COARSE)
+    if differs is not None:
+        raise MixesRecords(
+            f"A record has another loss in a batch of {differs} than in one of {len(targets)}: some layer depends on "
+            "the size of the batch. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
+        )
+
+
+def _smaller_batch_that_differs(
+    model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor, close: float
+) -> int | None:
+    losses, _ = losses_of(model, loss, batch, targets)
+    for count in range(1, len(targets)):
+        fewer, _ = losses_of(model, loss, rows(batch, slice(0, count)), targets[:count])
+        if not torch.allclose(losses[:count], fewer, rtol=close, atol=close):
+            return count
+    return None
 
 
 def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor) -> None:

@@ -131,4 +131,4 @@ def test_each_trains_with_the_engine_it_should_get(model: nn.Module, engine: str
     _, wanted = plain_loop(model, images, targets, 1.0)
     found = chosen.clipped_sum(images, targets).gradients
     for name, each in wanted.items():
-        torch.testing.assert_close(found[name], each, rtol=0, atol=1e-4)
+        torch.testing.assert_close(found[name], each.double(), rtol=0, atol=1e-4)

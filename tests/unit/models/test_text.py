@@ -84,7 +84,7 @@ def test_it_trains_with_the_fused_engine(folder: Path) -> None:
     _, expected = plain_loop(model, batch, targets, 0.1)
     assert set(found) == set(expected)
     for name, gradient in expected.items():
-        assert torch.allclose(found[name], gradient, atol=1e-6), name
+        assert torch.allclose(found[name], gradient.double(), atol=1e-6), name
 
 
 def test_monte_carlo_dropout_differs_between_passes(folder: Path) -> None:

@@ -875,3 +875,39 @@ def test_one_embedding_that_skips_an_index_in_one_of_two_places() -> None:
     engine = made(FusedEngine, model)
     torch.testing.assert_close(engine.record_norms(batch, targets).double(), norms, rtol=1e-4, atol=1e-6)
     assert_same(engine.clipped_sum(batch, targets).gradients, wanted)
+
+
+class CountsRows(nn.Module):
+    """Writes down how many records it has seen, which no noise covers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.seen += len(inputs)
+        return self.linear(inputs)
+
+
+class ScalesByTheBatch(CountsRows):
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.linear(inputs) / len(inputs)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_models_that_depend_on_the_number_of_records_are_refused(kind: str) -> None:
+    sample = torch.randn(4, 4), torch.randint(0, 3, (4,))
+    with pytest.raises(MixesRecords, match="buffer seen depends on how many records"):
+        engine_for(CountsRows(), cross_entropy, max_grad_norm=1.0, sample=sample, name=kind)
+    with pytest.raises(MixesRecords, match="another loss in a batch of 1 than in one of 4"):
+        engine_for(ScalesByTheBatch(), cross_entropy, max_grad_norm=1.0, sample=sample, name=kind)
+
+
+@pytest.mark.parametrize("kind", [FusedEngine, OpacusEngine])
+def test_buffers_are_as_they_were_after_a_sum(kind: type[ClippingEngine]) -> None:
+    # The vmap engine refuses a model that changes a buffer.
+    model = CountsRows().train()
+    kind(model=model, loss=cross_entropy, max_grad_norm=1.0).clipped_sum(torch.randn(4, 4), torch.randint(0, 3, (4,)))
+    assert float(model.seen) == 0
