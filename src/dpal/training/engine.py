@@ -203,5 +203,5 @@ _COLUMNS = 4096
 
 def weighted_sum(stored: Tensor, factors: Tensor) -> Tensor:
     """Σ over records of factor · gradient, in float64."""
-    parts = [factors @ columns.double() for columns in stored.flatten(1).split(_COLUMNS, dim=1)]
+    parts = [factors @ columns.double() for columns in stored.reshape(len(stored), -1).split(_COLUMNS, dim=1)]
     return torch.cat(parts).reshape(stored.shape[1:])
