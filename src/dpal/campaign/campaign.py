@@ -128,9 +128,6 @@ class Campaign(CampaignRun):
         """The newest model's weights as one safetensors file, and all that is needed to use it elsewhere."""
         facts, config = super().export_model(file), self.config
         records = self._learner_at(self.state()).records
-        # Of the record only its form is looked at.
-        first = records.read(np.arange(1))
-        named = first if isinstance(first, dict) else {"": first}
         scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
         return facts | {
             # None: it came from Python.
@@ -146,12 +143,12 @@ class Campaign(CampaignRun):
             "inputs": [
                 {
                     "name": name,
-                    "shape": list(part.shape[1:]),
+                    "shape": list(part.shape),
                     "kind": str(part.dtype),
                     # Bytes become (value / 255 − mean) / deviation.
                     "scaling": scaling if part.dtype == np.uint8 else None,
                 }
-                for name, part in named.items()
+                for name, part in records.form.items()
             ],
         }
 
@@ -287,10 +284,8 @@ def _model_options(model: Model, pool: Pool, records: Readable) -> dict[str, Any
     takes = inspect.signature(maker_of(model.name)).parameters
     if "classes" in takes:
         options.setdefault("classes", len(pool.classes))
-    if "channels" in takes:
-        first = records.read(np.arange(1))
-        if not isinstance(first, dict) and first.ndim == 4:
-            options.setdefault("channels", int(first.shape[1]))
+    if "channels" in takes and "" in records.form and len(records.form[""].shape) == 3:
+        options.setdefault("channels", records.form[""].shape[0])
     return options
 
 
@@ -384,7 +379,7 @@ def _read_all(pool: Pool, records: Records) -> int:
 
 
 def _require_same_shape(records: Readable, others: Readable) -> None:
-    first, other = (each.read(np.arange(1)) for each in (records, others))
-    if isinstance(first, dict) or isinstance(other, dict) or first.shape == other.shape:
-        return
-    raise InvalidArgument("the shape of the evaluation's records", other.shape[1:], f"{first.shape[1:]}, the pool's")
+    wanted, found = ({name: part.shape for name, part in each.form.items()} for each in (records, others))
+    if found != wanted:
+        shown, allowed = (shapes.get("", shapes) for shapes in (found, wanted))
+        raise InvalidArgument("the shape of the evaluation's records", shown, f"{allowed}, the pool's")

@@ -66,9 +66,9 @@ def _columns(few: Pool, folder: Path) -> dict[str, list[str]]:
         count = len(few.records.texts[0])
         names = ["text"] if count == 1 else [f"text {number + 1}" for number in range(count)]
         return {name: [texts[i] for texts in few.records.texts] for i, name in enumerate(names)}
-    first = few.records.read(np.arange(1))
-    if isinstance(first, dict) or first.ndim != 4 or first.dtype != np.uint8 or first.shape[1] not in (1, 3):
-        # Numbers that no picture shows: the id must do.
+    part = few.records.form.get("")
+    if part is None or part.dtype != np.uint8 or len(part.shape) != 3 or part.shape[0] not in (1, 3):
+        # Numbers that no picture shows: the name must do.
         return {}
     library = optional("PIL.Image", extra="data")
     (folder / "images").mkdir()

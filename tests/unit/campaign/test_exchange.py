@@ -42,7 +42,7 @@ def test_an_export_has_a_line_and_a_picture_for_each_record(tmp_path: Path) -> N
 
 def test_people_see_the_whole_image_not_the_models_crop(tmp_path: Path) -> None:
     write_png(tmp_path / "scans" / "a.png", pixels(1, side=40))
-    pool = from_image_folder(tmp_path / "scans", classes=2, size=8)
+    pool = from_image_folder(tmp_path / "scans", classes=2, size=8, channels=3)
     table = export_requests(pool, ["a.png"], tmp_path / "out")
     assert np.asarray(Image.open(table.parent / "images/000001.png")).shape == (40, 40, 3)
 
