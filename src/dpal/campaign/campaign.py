@@ -64,13 +64,17 @@ class Campaign(CampaignRun):
         training: Training | Mapping[str, Any] | None = None,
         text: Text | Mapping[str, Any] | None = None,
         initial: Sequence[str] = (),
+        ids_are_free_of_content: bool = False,
         seed: int | None = None,
         not_private: bool = False,
     ) -> "Campaign":
         """A new campaign from objects. Opening it again takes the same pool and model.
 
-        `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random.
+        `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random. Where ids
+        are not declared free of content, tables for people hold opaque names in their place.
         """
+        if ids_are_free_of_content:
+            pool = replace(pool, ids_are_free_of_content=True)
         _require_public(evaluation, evaluation_is_public)
         given = {
             "model": {"name": model, "options": {}} if isinstance(model, str) else None,
@@ -213,6 +217,8 @@ def _parts(
         if config.data is None:
             raise InvalidArgument("pool", None, "given: this campaign was made from a pool in Python")
         pool = open_pool(config.data.source, config.data.options)
+        if config.data.ids_are_free_of_content:
+            pool = replace(pool, ids_are_free_of_content=True)
     if evaluation is None and config.evaluation is not None:
         evaluation = open_pool(config.evaluation.source, config.evaluation.options)
     if evaluation is not None and not evaluation.labelled().any():

@@ -371,4 +371,5 @@ def created_fact(
         weights=digest(weights),
         settings=settings_hash(config),
         seed=config.seed,
+        ids_are_free_of_content=pool.ids_are_free_of_content,
     )
