@@ -1,6 +1,7 @@
 """The campaign that users hold: created once, opened ever after."""
 
 import inspect
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -23,6 +24,7 @@ from dpal.campaign.config import (
     settings_hash,
 )
 from dpal.campaign.files import sync_folder, write_text, write_whole
+from dpal.campaign.foreign_code import acquisition_name, foreign_code
 from dpal.campaign.head import remember
 from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
 from dpal.campaign.runner import CampaignRun, Parts, created_fact
@@ -36,6 +38,7 @@ from dpal.models.registry import build_model, maker_of
 from dpal.planning import api
 from dpal.planning.plan import Plan
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
+from dpal.selection.foreign import require_separate_records
 from dpal.training.learner import Learner
 from dpal.training.sources import Readable
 
@@ -229,6 +232,7 @@ def _parts(
     if model is None and config.model is None:
         raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
     chosen = model if model is not None and not isinstance(model, str) else None
+    scorer = _acquisition(config, pool, acquisition)
 
     def learner() -> Learner:
         built = _built(config.model, pool, records, config.seed) if chosen is None else _module(chosen)
@@ -237,7 +241,8 @@ def _parts(
     return Parts(
         pool=pool,
         learner=learner,
-        acquisition=acquisition if isinstance(acquisition, Acquisition) else _acquisition(config, pool),
+        acquisition=scorer,
+        foreign_code=foreign_code(scorer, chosen if chosen is not None else config.model and config.model.name),
         oracle=as_oracle(config.oracle if oracle is None else oracle),
         evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
         evaluated_classes=tuple(config.evaluation.classes)
@@ -246,10 +251,39 @@ def _parts(
     )
 
 
-def _acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
+def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | None) -> Acquisition:
+    """The acquisition function, checked: one that mixes records is refused, also when a campaign is opened again."""
+    named = given is None or isinstance(given, str)
+    found = _named_acquisition(config, pool) if named else _require_acquisition(given)
+    if (found.classes, found.multi_label) != (len(pool.classes), pool.multi_label):
+        raise InvalidArgument(
+            f"the acquisition function {type(found).__qualname__}",
+            f"classes={found.classes}, multi_label={found.multi_label}",
+            f"classes={len(pool.classes)}, multi_label={pool.multi_label}, as the pool has",
+        )
+    require_separate_records(found)
+    return found
+
+
+def _require_acquisition(given: object) -> Acquisition:
+    if isinstance(given, Acquisition):
+        return given
+    raise InvalidArgument(
+        "acquisition",
+        given,
+        f"one of {', '.join(ACQUISITIONS)}, or an object of a class of your own, such as Margin(classes=2), where Margin "
+        "is a subclass of dpal.selection.acquisition.Acquisition. A function alone does not say the range of its scores "
+        "(docs/selection.md)",
+    )
+
+
+def _named_acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
     name = config.acquisition.name
     if name not in ACQUISITIONS:
-        raise InvalidArgument("acquisition", name, f"one of {', '.join(ACQUISITIONS)}")
+        allowed = f"one of {', '.join(ACQUISITIONS)}"
+        if ":" in name:
+            allowed = "given again when opening, since it is code of your own: acquisition=..."
+        raise InvalidArgument("acquisition", name, allowed)
     try:
         return ACQUISITIONS[name](classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
     except TypeError as error:
@@ -274,8 +308,15 @@ def _described(acquisition: str | Acquisition) -> dict[str, Any]:
     """An acquisition function as the configuration has it."""
     if isinstance(acquisition, str):
         return {"name": acquisition}
+    _require_acquisition(acquisition)
     own = [each.name for each in fields(acquisition) if each.name not in ("classes", "multi_label")]
-    return {"name": acquisition.name, "options": {name: getattr(acquisition, name) for name in own}}
+    options = {name: getattr(acquisition, name) for name in own}
+    try:
+        json.dumps(options)
+    except (TypeError, ValueError) as error:
+        allowed = "numbers, texts, or lists of these: they are part of the configuration"
+        raise InvalidArgument(f"the fields of {type(acquisition).__qualname__}", own, allowed) from error
+    return {"name": acquisition_name(acquisition), "options": options}
 
 
 def _built(model: Model | None, pool: Pool, records: Readable, seed: int | None) -> Any:
@@ -349,6 +390,7 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             initial=initial,
             weights=draft / WEIGHTS,
             config=config,
+            foreign_code=parts.foreign_code,
         )
         try:
             remember(draft, [store.append(fact, after=0)])

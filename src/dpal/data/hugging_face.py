@@ -9,7 +9,6 @@ from dpal.data.extras import optional
 from dpal.data.pool import Pool
 from dpal.errors import BadData, MissingData
 
-
 # Builders that collect the names of the classes from the folders of the records.
 _COLLECTED = ("imagefolder", "audiofolder", "videofolder")
 

@@ -85,7 +85,7 @@ class ImageRecords(Records):
 def image_records(
     encoded: Sequence[Path | bytes], ids: NDArray[np.str_], *, size: int | None, channels: int | None
 ) -> ImageRecords:
-    """Image records. Size and channels are public and stated: taken from an image, they would tell about that record."""
+    """Image records. Size and channels are stated: taken from an image, they would tell about that record."""
     if size is None or channels is None:
         raise InvalidArgument(
             "the form of the images (size, channels)",

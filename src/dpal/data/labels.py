@@ -21,8 +21,8 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
         raise InvalidArgument(
             "classes",
             None,
-            "stated: give classes=[...] with their names, or how many there are. They are public, and are never collected "
-            "from private records",
+            "stated: give classes=[...] with their names, or how many there are. They are public, so they are never "
+            "collected from private records",
         )
     if isinstance(classes, str | bool):
         raise InvalidArgument("classes", classes, "a list of names, or how many there are")

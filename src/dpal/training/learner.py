@@ -88,7 +88,9 @@ class Learner:
         made = {name: _made_up(part.dtype, part.shape, rng) for name, part in form.items()}
         values: Any = made.get("", made)
         targets = rng.integers(0, 2, (_REHEARSED, classes)).astype(np.float32) if self.multi_label else None
-        copy = Learner(deepcopy(self.model), _MadeUp(values, form), multi_label=self.multi_label, settings=self.settings)
+        copy = Learner(
+            deepcopy(self.model), _MadeUp(values, form), multi_label=self.multi_label, settings=self.settings
+        )
         found = copy.logits_of(copy.records)
         if found.shape[1] != classes:
             raise InvalidArgument("the number of the model's outputs", found.shape[1], f"{classes}, one a class")

@@ -15,7 +15,6 @@ from dpal.data.images import opened
 from dpal.data.records import ArrayRecords, Positions, Values
 from dpal.errors import BadData, DpalError, InvalidArgument, MissingData
 
-
 # What pixels() makes, unless told otherwise.
 FORM = {"size": 12, "channels": 3}
 
