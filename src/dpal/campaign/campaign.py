@@ -271,9 +271,9 @@ def _require_acquisition(given: object) -> Acquisition:
     raise InvalidArgument(
         "acquisition",
         given,
-        f"one of {', '.join(ACQUISITIONS)}, or an object of a class of your own, such as Margin(classes=2), where Margin "
-        "is a subclass of dpal.selection.acquisition.Acquisition. A function alone does not say the range of its scores "
-        "(docs/selection.md)",
+        f"one of {', '.join(ACQUISITIONS)}, or an object of a class of your own, such as Margin(classes=2), where "
+        "Margin is a subclass of dpal.selection.acquisition.Acquisition. A function alone does not say the range of "
+        "its scores (docs/selection.md)",
     )
 
 

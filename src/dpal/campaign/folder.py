@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -121,6 +121,13 @@ class CampaignFolder:
         if waiting:
             export_requests(pool, waiting, Path(folder).absolute(), names=names)
         return len(waiting)
+
+    def identify(self, names: Sequence[str], pool: Pool) -> dict[str, str | None]:
+        """The ids of records by their names outside; None for what no record is called. For people inside."""
+        self.require_pool(pool)
+        with self._reader() as (store, recorded):
+            known = _names(store, fold(recorded), pool)
+        return {name: known.id_of(name) for name in names}
 
     def close_round(self) -> int:
         """Go on without the answers that are missing; says how many. They can still come later."""
