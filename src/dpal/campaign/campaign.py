@@ -24,7 +24,7 @@ from dpal.campaign.config import (
     settings_hash,
 )
 from dpal.campaign.files import sync_folder, write_text, write_whole
-from dpal.campaign.foreign_code import acquisition_name, foreign_code
+from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
 from dpal.campaign.head import remember
 from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
 from dpal.campaign.runner import CampaignRun, Parts, created_fact
@@ -261,6 +261,10 @@ def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | 
             f"classes={found.classes}, multi_label={found.multi_label}",
             f"classes={len(pool.classes)}, multi_label={pool.multi_label}, as the pool has",
         )
+    planned, described = config.acquisition, _described(found)
+    if is_same_code(described["name"], planned.name) and not named and described["options"] != planned.options:
+        allowed = f"{planned.options}, as when the campaign was made"
+        raise InvalidArgument(f"the options of {type(found).__qualname__}", described["options"], allowed)
     require_separate_records(found)
     return found
 
@@ -312,7 +316,7 @@ def _described(acquisition: str | Acquisition) -> dict[str, Any]:
     own = [each.name for each in fields(acquisition) if each.name not in ("classes", "multi_label")]
     options = {name: getattr(acquisition, name) for name in own}
     try:
-        json.dumps(options)
+        options = json.loads(json.dumps(options))
     except (TypeError, ValueError) as error:
         allowed = "numbers, texts, or lists of these: they are part of the configuration"
         raise InvalidArgument(f"the fields of {type(acquisition).__qualname__}", own, allowed) from error

@@ -52,7 +52,7 @@ def _own(source: str) -> dict[str, Any]:
     elif source != "numpy":
         columns["size"] = _size()
         columns["channels"] = {"grey": 1, "colour": 3}[_one_of("grey or colour", ["grey", "colour"], "colour")]
-    data = {"source": source, "options": options | columns}
+    data: dict[str, Any] = {"source": source, "options": options | columns}
     if source == "image-folder" or "id_column" in options:
         data["ids_are_free_of_content"] = _ids_are_free(source)
     held_out = _held_out(source, columns | {"classes": options["classes"]}, options)
@@ -82,7 +82,7 @@ def _held_out(source: str, common: dict[str, Any], pool: dict[str, Any]) -> dict
         options[_PLACES[source]] = place
     match source:
         case "image-folder":
-            typer.echo("Its images must be in folders that are called like the classes.")
+            typer.echo("Its images must be in folders named after the classes.")
             options["labels_from_folders"] = True
         case "numpy":
             options["labels"] = _place(source, "the .npy file with its labels")

@@ -29,8 +29,8 @@ def is_foreign(acquisition: Acquisition) -> bool:
 def scores_by_record(acquisition: Acquisition, probabilities: NDArray[np.floating]) -> Array:
     """The scores of records with these class probabilities. Foreign code sees one record at a time, and its own copy.
 
-    A record for which foreign code fails or gives no number scores 0. It is no error: an error would tell that there is
-    such a record.
+    A record for which foreign code fails or gives no number scores 0. That is not an error: an error would tell that
+    there is such a record.
     """
     if not is_foreign(acquisition):
         return acquisition.scores(probabilities)
@@ -67,6 +67,10 @@ def require_separate_records(acquisition: Acquisition) -> None:
                 "ranks, or anything kept from earlier calls, and write (probabilities * weights).sum(axis=-1) in place "
                 "of a matrix product. Nothing was charged."
             )
+    if not np.array_equal(scores_by_record(acquisition, made_up), alone):
+        raise InvalidArgument(
+            f"the acquisition function {name}", "another one once it is copied", "one that copies well"
+        )
     if (acquisition.passes, acquisition.highest, acquisition.clip) != bounds:
         raise MixesRecords(
             f"passes, highest or clip of the acquisition function {name} changed while it scored made-up records. They "

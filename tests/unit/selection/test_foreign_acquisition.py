@@ -189,6 +189,15 @@ def test_a_copy_of_its_own_for_every_record() -> None:
     assert acquisition.kept == []
 
 
+def test_one_that_cannot_be_copied_is_refused_rather_than_scored_0() -> None:
+    class Locked(Entropy):
+        def __deepcopy__(self, memo: object) -> "Locked":
+            raise TypeError
+
+    with pytest.raises(InvalidArgument, match="copies well"):
+        require_separate_records(Locked(classes=2))
+
+
 def test_scores_by_record_are_those_of_a_batch_and_fast_enough() -> None:
     rng = np.random.default_rng(2)
     many = rng.dirichlet(np.ones(10), 20_000)
@@ -254,6 +263,8 @@ def test_a_campaign_with_foreign_code_runs_and_names_it(tmp_path: Path) -> None:
         Campaign.open(tmp_path / "c", **again)
     with pytest.raises(InvalidArgument, match="as it was planned"):
         Campaign.open(tmp_path / "c", **again, acquisition=Entropy(classes=2))
+    with pytest.raises(InvalidArgument, match=r"options of Gini is {'power': 2\.0}.*{'power': 3\.0}"):
+        Campaign.open(tmp_path / "c", **again, acquisition=Gini(classes=2))
     opened = Campaign.open(tmp_path / "c", **again, acquisition=Gini(classes=2, power=3.0))
     assert opened.run().stage == "finished"
     assert opened.verify().holds
