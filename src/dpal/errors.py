@@ -31,7 +31,10 @@ class NoPlan(DpalError):
 
 
 class MixesRecords(DpalError):
-    """The model lets one record's values reach another's gradient, so clipping by record means nothing."""
+    """A model or an acquisition function lets one record reach another's gradient or score.
+
+    Clipping by record, or the ε of a selection, then means nothing.
+    """
 
 
 class TrainingDiverged(DpalError):

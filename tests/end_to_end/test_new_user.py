@@ -76,7 +76,8 @@ def test_a_campaign_with_experts_on_real_blood_cells(tmp_path: Path) -> None:
         f"""
 data:
   source: table
-  options: {{file: {file}, image: image, id_column: id, classes: {CLASSES}, size: 16}}
+  options: {{file: {file}, image: image, id_column: id, classes: {CLASSES}, size: 16, channels: 3}}
+  ids_are_free_of_content: true
 plan: {{target_epsilon: 8, initial_size: 120, query_sizes: [60, 40], batch_size: 40, epochs: 2}}
 model: {{name: small-cnn}}
 """,
@@ -84,7 +85,7 @@ model: {{name: small-cnn}}
     )
     dpal("init", "clinic", "--config", "clinic.yaml", cwd=tmp_path)
     assert json.loads(dpal("status", "clinic", "--json", cwd=tmp_path).stdout)["stage"] == "planned"
-    known = from_table(file, image="image", label="label", id_column="id", classes=CLASSES)
+    known = from_table(file, image="image", label="label", id_column="id", classes=CLASSES, size=16, channels=3)
     assert known.labels is not None
     truth = {name: CLASSES[label] for name, label in zip(known.ids.tolist(), known.labels.tolist(), strict=True)}
     rounds = 0

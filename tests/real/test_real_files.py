@@ -21,6 +21,7 @@ from dpal.training.sources import source_for
 
 BLOOD_CELLS = ["basophil", "eosinophil", "erythroblast", "ig", "lymphocyte", "monocyte", "neutrophil", "platelet"]
 LESIONS = ["akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"]
+CELLS = {"image": "image", "label": "label", "id_column": "id", "channels": 3}
 
 
 def private_step(pool: Pool, model: torch.nn.Module, records: int = 2) -> str:
@@ -39,7 +40,7 @@ def private_step(pool: Pool, model: torch.nn.Module, records: int = 2) -> str:
 @pytest.mark.parametrize("part,count", [("train", 11_952), ("val", 1_708), ("test", 3_415)])
 def test_blood_cells(part: str, count: int) -> None:
     file = real_file(f"bloodcell_128/{part}.parquet")
-    pool = from_table(file, image="image", label="label", id_column="id", classes=BLOOD_CELLS)
+    pool = from_table(file, classes=BLOOD_CELLS, size=128, **CELLS)
     assert len(pool) == count
     assert pool.labelled().all()
     read = pool.records.read(np.arange(0, count, 97))
@@ -50,10 +51,8 @@ def test_blood_cells(part: str, count: int) -> None:
 
 def test_blood_cells_through_hugging_face() -> None:
     folder = real_file("bloodcell_128/val.parquet").parent
-    pool = from_hugging_face(
-        folder, split="test", image="image", label="label", id_column="id", classes=BLOOD_CELLS, size=32
-    )
-    same = from_table(folder / "test.parquet", image="image", label="label", id_column="id", classes=8, size=32)
+    pool = from_hugging_face(folder, split="test", classes=BLOOD_CELLS, size=32, **CELLS)
+    same = from_table(folder / "test.parquet", classes=8, size=32, **CELLS)
     assert pool.ids.tolist() == same.ids.tolist()
     some = np.arange(0, len(pool), 301)
     assert np.array_equal(pool.records.read(some), same.records.read(some))
@@ -62,7 +61,7 @@ def test_blood_cells_through_hugging_face() -> None:
 @pytest.mark.parametrize("part,count", [("train", 7_980), ("test", 2_035)])
 def test_skin_lesions(part: str, count: int) -> None:
     file = real_file(f"skinlesion_64/{part}.parquet")
-    pool = from_table(file, image="image", label="label", id_column="id", classes=LESIONS, class_counts_are_public=True)
+    pool = from_table(file, classes=LESIONS, size=64, class_counts_are_public=True, **CELLS)
     assert len(pool) == count
     assert pool.class_counts()["nv"] / count > 0.6
     assert private_step(pool, ResNet9(classes=7)) == "fused"
@@ -70,7 +69,7 @@ def test_skin_lesions(part: str, count: int) -> None:
 
 def test_chest_x_rays_have_several_labels() -> None:
     file = real_file("chestxray_64/train.parquet")
-    pool = from_table(file, image="image", label="label", id_column="id", classes=14, multi_label=True, channels=1)
+    pool = from_table(file, classes=14, multi_label=True, size=64, **CELLS | {"channels": 1})
     assert len(pool) == 600
     assert pool.labels is not None
     assert set(np.unique(pool.labels)) == {0.0, 1.0}

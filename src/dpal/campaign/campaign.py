@@ -1,6 +1,7 @@
 """The campaign that users hold: created once, opened ever after."""
 
 import inspect
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -23,6 +24,7 @@ from dpal.campaign.config import (
     settings_hash,
 )
 from dpal.campaign.files import sync_folder, write_text, write_whole
+from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
 from dpal.campaign.head import remember
 from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
 from dpal.campaign.runner import CampaignRun, Parts, created_fact
@@ -36,6 +38,7 @@ from dpal.models.registry import build_model, maker_of
 from dpal.planning import api
 from dpal.planning.plan import Plan
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
+from dpal.selection.foreign import require_separate_records
 from dpal.training.learner import Learner
 from dpal.training.sources import Readable
 
@@ -64,13 +67,17 @@ class Campaign(CampaignRun):
         training: Training | Mapping[str, Any] | None = None,
         text: Text | Mapping[str, Any] | None = None,
         initial: Sequence[str] = (),
+        ids_are_free_of_content: bool = False,
         seed: int | None = None,
         not_private: bool = False,
     ) -> "Campaign":
         """A new campaign from objects. Opening it again takes the same pool and model.
 
-        `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random.
+        `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random. Where ids
+        are not declared free of content, tables for people hold opaque names in their place.
         """
+        if ids_are_free_of_content:
+            pool = replace(pool, ids_are_free_of_content=True)
         _require_public(evaluation, evaluation_is_public)
         given = {
             "model": {"name": model, "options": {}} if isinstance(model, str) else None,
@@ -128,9 +135,6 @@ class Campaign(CampaignRun):
         """The newest model's weights as one safetensors file, and all that is needed to use it elsewhere."""
         facts, config = super().export_model(file), self.config
         records = self._learner_at(self.state()).records
-        # Of the record only its form is looked at.
-        first = records.read(np.arange(1))
-        named = first if isinstance(first, dict) else {"": first}
         scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
         return facts | {
             # None: it came from Python.
@@ -146,12 +150,12 @@ class Campaign(CampaignRun):
             "inputs": [
                 {
                     "name": name,
-                    "shape": list(part.shape[1:]),
+                    "shape": list(part.shape),
                     "kind": str(part.dtype),
                     # Bytes become (value / 255 − mean) / deviation.
                     "scaling": scaling if part.dtype == np.uint8 else None,
                 }
-                for name, part in named.items()
+                for name, part in records.form.items()
             ],
         }
 
@@ -216,6 +220,8 @@ def _parts(
         if config.data is None:
             raise InvalidArgument("pool", None, "given: this campaign was made from a pool in Python")
         pool = open_pool(config.data.source, config.data.options)
+        if config.data.ids_are_free_of_content:
+            pool = replace(pool, ids_are_free_of_content=True)
     if evaluation is None and config.evaluation is not None:
         evaluation = open_pool(config.evaluation.source, config.evaluation.options)
     if evaluation is not None and not evaluation.labelled().any():
@@ -226,6 +232,7 @@ def _parts(
     if model is None and config.model is None:
         raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
     chosen = model if model is not None and not isinstance(model, str) else None
+    scorer = _acquisition(config, pool, acquisition)
 
     def learner() -> Learner:
         built = _built(config.model, pool, records, config.seed) if chosen is None else _module(chosen)
@@ -234,7 +241,8 @@ def _parts(
     return Parts(
         pool=pool,
         learner=learner,
-        acquisition=acquisition if isinstance(acquisition, Acquisition) else _acquisition(config, pool),
+        acquisition=scorer,
+        foreign_code=foreign_code(scorer, chosen if chosen is not None else config.model and config.model.name),
         oracle=as_oracle(config.oracle if oracle is None else oracle),
         evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
         evaluated_classes=tuple(config.evaluation.classes)
@@ -243,10 +251,43 @@ def _parts(
     )
 
 
-def _acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
+def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | None) -> Acquisition:
+    """The acquisition function, checked: one that mixes records is refused, also when a campaign is opened again."""
+    named = given is None or isinstance(given, str)
+    found = _named_acquisition(config, pool) if named else _require_acquisition(given)
+    if (found.classes, found.multi_label) != (len(pool.classes), pool.multi_label):
+        raise InvalidArgument(
+            f"the acquisition function {type(found).__qualname__}",
+            f"classes={found.classes}, multi_label={found.multi_label}",
+            f"classes={len(pool.classes)}, multi_label={pool.multi_label}, as the pool has",
+        )
+    planned, described = config.acquisition, _described(found)
+    if is_same_code(described["name"], planned.name) and not named and described["options"] != planned.options:
+        allowed = f"{planned.options}, as when the campaign was made"
+        raise InvalidArgument(f"the options of {type(found).__qualname__}", described["options"], allowed)
+    require_separate_records(found)
+    return found
+
+
+def _require_acquisition(given: object) -> Acquisition:
+    if isinstance(given, Acquisition):
+        return given
+    raise InvalidArgument(
+        "acquisition",
+        given,
+        f"one of {', '.join(ACQUISITIONS)}, or an object of a class of your own, such as Margin(classes=2), where "
+        "Margin is a subclass of dpal.selection.acquisition.Acquisition. A function alone does not say the range of "
+        "its scores (docs/selection.md)",
+    )
+
+
+def _named_acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
     name = config.acquisition.name
     if name not in ACQUISITIONS:
-        raise InvalidArgument("acquisition", name, f"one of {', '.join(ACQUISITIONS)}")
+        allowed = f"one of {', '.join(ACQUISITIONS)}"
+        if ":" in name:
+            allowed = "given again when opening, since it is code of your own: acquisition=..."
+        raise InvalidArgument("acquisition", name, allowed)
     try:
         return ACQUISITIONS[name](classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
     except TypeError as error:
@@ -271,8 +312,15 @@ def _described(acquisition: str | Acquisition) -> dict[str, Any]:
     """An acquisition function as the configuration has it."""
     if isinstance(acquisition, str):
         return {"name": acquisition}
+    _require_acquisition(acquisition)
     own = [each.name for each in fields(acquisition) if each.name not in ("classes", "multi_label")]
-    return {"name": acquisition.name, "options": {name: getattr(acquisition, name) for name in own}}
+    options = {name: getattr(acquisition, name) for name in own}
+    try:
+        options = json.loads(json.dumps(options))
+    except (TypeError, ValueError) as error:
+        allowed = "numbers, texts, or lists of these: they are part of the configuration"
+        raise InvalidArgument(f"the fields of {type(acquisition).__qualname__}", own, allowed) from error
+    return {"name": acquisition_name(acquisition), "options": options}
 
 
 def _built(model: Model | None, pool: Pool, records: Readable, seed: int | None) -> Any:
@@ -287,10 +335,8 @@ def _model_options(model: Model, pool: Pool, records: Readable) -> dict[str, Any
     takes = inspect.signature(maker_of(model.name)).parameters
     if "classes" in takes:
         options.setdefault("classes", len(pool.classes))
-    if "channels" in takes:
-        first = records.read(np.arange(1))
-        if not isinstance(first, dict) and first.ndim == 4:
-            options.setdefault("channels", int(first.shape[1]))
+    if "channels" in takes and "" in records.form and len(records.form[""].shape) == 3:
+        options.setdefault("channels", records.form[""].shape[0])
     return options
 
 
@@ -348,6 +394,7 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             initial=initial,
             weights=draft / WEIGHTS,
             config=config,
+            foreign_code=parts.foreign_code,
         )
         try:
             remember(draft, [store.append(fact, after=0)])
@@ -384,7 +431,7 @@ def _read_all(pool: Pool, records: Records) -> int:
 
 
 def _require_same_shape(records: Readable, others: Readable) -> None:
-    first, other = (each.read(np.arange(1)) for each in (records, others))
-    if isinstance(first, dict) or isinstance(other, dict) or first.shape == other.shape:
-        return
-    raise InvalidArgument("the shape of the evaluation's records", other.shape[1:], f"{first.shape[1:]}, the pool's")
+    wanted, found = ({name: part.shape for name, part in each.form.items()} for each in (records, others))
+    if found != wanted:
+        shown, allowed = (shapes.get("", shapes) for shapes in (found, wanted))
+        raise InvalidArgument("the shape of the evaluation's records", shown, f"{allowed}, the pool's")

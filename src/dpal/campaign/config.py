@@ -24,14 +24,21 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Data(_Section):
+class _Source(_Section):
     """Where records come from: a named dataset, or table, image-folder, numpy, hugging-face with their options."""
 
     source: str
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class Evaluation(Data):
+class Data(_Source):
+    """The pool."""
+
+    # For people to say: an id such as ill/03.png or SMITH_1950 tells something, and gets an opaque name outside.
+    ids_are_free_of_content: bool = False
+
+
+class Evaluation(_Source):
     """A held-out set. Its scores are shown in reports, so it must be public; that is for people to say."""
 
     is_public: Literal[True]
@@ -149,6 +156,7 @@ class CampaignConfig(_Section):
 def settings_hash(config: CampaignConfig) -> str:
     """The hash of a configuration, but for where data lies: that may move, and is checked by ids and classes."""
     document = config.model_dump(mode="json", exclude={"data", "evaluation"})
+    document["ids_are_free_of_content"] = config.data is not None and config.data.ids_are_free_of_content
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

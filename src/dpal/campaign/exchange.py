@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpal.campaign.answers import read_answer, word_for_no_label
 from dpal.campaign.facts import NO_LABEL, Answer
+from dpal.campaign.public_names import Names
 from dpal.data import Pool
 from dpal.data.extras import optional
 from dpal.data.images import ImageRecords
@@ -20,16 +21,16 @@ TABLE = "labels.csv"
 _SHOWN = 20
 
 
-def export_requests(pool: Pool, ids: Sequence[str], folder: Path) -> Path:
-    """A folder with labels.csv, one line a record with the label left empty, and the images as PNG files.
+def export_requests(pool: Pool, ids: Sequence[str], folder: Path, *, names: Names) -> Path:
+    """A folder with labels.csv, one line per record with the label left empty, and the images as PNG files.
 
-    The order is the ids', so that it tells nothing about scores.
+    The order is that of the names, which tells nothing about scores, nor, where names are opaque, about ids.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument("the folder for the export", str(folder), "one that is new or empty")
     if pool.multi_label and "id" in pool.classes:
         raise InvalidArgument("a class", "id", "called otherwise: the table needs the column id for the records")
-    few = pool.take(sorted(ids))
+    few = pool.take(sorted(ids, key=names.name_of))
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
@@ -41,7 +42,7 @@ def export_requests(pool: Pool, ids: Sequence[str], folder: Path) -> Path:
             writer.writerow(["id", *(_free(name, answers) for name in columns), *answers])
             for row, name in enumerate(few.ids):
                 shown = (_harmless(column[row]) for column in columns.values())
-                writer.writerow([name, *shown, *("" for _ in answers)])
+                writer.writerow([names.name_of(str(name)), *shown, *("" for _ in answers)])
         if folder.exists():
             folder.rmdir()
         draft.replace(folder)
@@ -66,9 +67,9 @@ def _columns(few: Pool, folder: Path) -> dict[str, list[str]]:
         count = len(few.records.texts[0])
         names = ["text"] if count == 1 else [f"text {number + 1}" for number in range(count)]
         return {name: [texts[i] for texts in few.records.texts] for i, name in enumerate(names)}
-    first = few.records.read(np.arange(1))
-    if isinstance(first, dict) or first.ndim != 4 or first.dtype != np.uint8 or first.shape[1] not in (1, 3):
-        # Numbers that no picture shows: the id must do.
+    part = few.records.form.get("")
+    if part is None or part.dtype != np.uint8 or len(part.shape) != 3 or part.shape[0] not in (1, 3):
+        # Numbers that no picture shows: the name must do.
         return {}
     library = optional("PIL.Image", extra="data")
     (folder / "images").mkdir()
@@ -90,35 +91,38 @@ def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
     return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
 
 
-def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
-    """The answers in a table with the columns id and label (or one column a class). Empty labels are not answers yet.
+def read_answers(file: Path, pool: Pool, asked: set[str], *, names: Names) -> dict[str, Answer]:
+    """The answers in a table with the columns id and label (or one column per class), by the records' own ids.
+
+    Empty labels are not answers yet.
 
     Everything is checked; if anything is wrong, all of it is listed and nothing is taken.
     """
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
     wanted = ["id", *(pool.classes if pool.multi_label else ("label",))]
-    known = set(pool.ids.tolist())
     problems: list[str] = []
     found: dict[str, Answer] = {}
     for line, cells in _rows(file, wanted):
         given = [cell.strip() for cell in cells[1:]]
         if not any(given):
             continue
-        # An id is taken as it stands; a spreadsheet may have put spaces around it.
-        name = cells[0] if cells[0] in known else cells[0].strip()
-        if name not in asked:
-            why = "was not asked for" if name in known else "is not in the pool"
-            problems.append(f"line {line}: the id {name!r} {why}")
+        record_id = names.id_of(cells[0])
+        if record_id is None:
+            problems.append(f"line {line}: {names.problem_with(cells[0])}")
+            continue
+        name = names.name_of(record_id)
+        if record_id not in asked:
+            problems.append(f"line {line}: the id {name!r} was not asked for")
             continue
         try:
             answer = _answer(given, name, pool)
         except (InvalidArgument, ValueError) as error:
             problems.append(f"line {line}: {error}")
             continue
-        if name in found and found[name] != answer:
+        if record_id in found and found[record_id] != answer:
             problems.append(f"line {line}: the id {name!r} stands twice with different answers")
-        found[name] = answer
+        found[record_id] = answer
     if problems:
         more = [f"and {len(problems) - _SHOWN:,} more"] if len(problems) > _SHOWN else []
         listed = "\n".join(f"  {each}" for each in (*problems[:_SHOWN], *more))

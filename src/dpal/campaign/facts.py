@@ -53,6 +53,8 @@ class Created(Fact):
     seed: int | None
     # Import paths of code that is not dpal's and takes part: a model, an acquisition function.
     foreign_code: tuple[str, ...] = ()
+    # Whether ids may leave the machine as they are; otherwise records have opaque names outside.
+    ids_are_free_of_content: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

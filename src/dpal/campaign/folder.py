@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from dpal.campaign.head import noted, require_not_behind
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.lock import only_writer, writer_of
+from dpal.campaign.public_names import Names, public_names
 from dpal.campaign.state import State, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of
 from dpal.campaign.store import Recorded, Store
@@ -101,7 +102,7 @@ class CampaignFolder:
         with self._writer() as journal:
             state = journal.state
             asked = {name for group in state.groups for name in group}
-            answers = read_answers(Path(file), pool, asked)
+            answers = read_answers(Path(file), pool, asked, names=_names(journal.store, state, pool))
             changed = {name: each for name, each in answers.items() if state.answers.get(name) != each}
             faults.reached("import.checked")
             if changed:
@@ -113,11 +114,20 @@ class CampaignFolder:
     def export_labels(self, folder: Path | str, pool: Pool) -> int:
         """Write the records that wait for an answer to a folder; says how many."""
         self.require_pool(pool)
-        state = self.state()
+        with self._reader() as (store, recorded):
+            state = fold(recorded)
+            names = _names(store, state, pool)
         waiting = [name for group in range(len(state.groups)) for name in state.missing(group)]
         if waiting:
-            export_requests(pool, waiting, Path(folder).absolute())
+            export_requests(pool, waiting, Path(folder).absolute(), names=names)
         return len(waiting)
+
+    def identify(self, names: Sequence[str], pool: Pool) -> dict[str, str | None]:
+        """The ids of records by their names outside; None for what no record is called. For people inside."""
+        self.require_pool(pool)
+        with self._reader() as (store, recorded):
+            known = _names(store, fold(recorded), pool)
+        return {name: known.id_of(name) for name in names}
 
     def close_round(self) -> int:
         """Go on without the answers that are missing; says how many. They can still come later."""
@@ -128,6 +138,12 @@ class CampaignFolder:
             missing = len(journal.state.missing(step.group))
             journal.add(Closed(group=step.group))
             return missing
+
+
+def _names(store: Store, state: State, pool: Pool) -> Names:
+    """What the pool's records are called outside."""
+    free = state.created.ids_are_free_of_content
+    return public_names(pool.ids.tolist(), secret=store.secret(), ids_are_free_of_content=free)
 
 
 def plan_hash(document: Mapping[str, object]) -> str:

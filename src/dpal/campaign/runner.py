@@ -25,6 +25,7 @@ from dpal.campaign.facts import (
 )
 from dpal.campaign.files import digest, write_whole
 from dpal.campaign.folder import CampaignFolder, plan_hash
+from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import charge_for_selection, charge_for_training
 from dpal.campaign.metrics import metrics_of
@@ -50,6 +51,7 @@ from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
+from dpal.selection.foreign import scores_by_record
 from dpal.selection.mechanisms import Chosen, Uniform
 from dpal.selection.planned import mechanism_of
 from dpal.training.learner import Learner
@@ -66,6 +68,8 @@ class Parts:
     # A held-out set that is public, with the classes that count for several labels.
     evaluation: Pool | None = None
     evaluated_classes: tuple[str, ...] | None = None
+    # Import paths of an acquisition function and a model that are not dpal's.
+    foreign_code: tuple[str, ...] = ()
     # Told what happens, in words for people.
     tell: Callable[[str], None] = field(default=lambda words: None)
 
@@ -80,8 +84,8 @@ class CampaignRun(CampaignFolder):
         self._loaded: str | None = None
         self.require_pool(parts.pool)
         planned = self.state().created.acquisition
-        if parts.acquisition.name != planned:
-            raise InvalidArgument("acquisition", parts.acquisition.name, f"{planned}, as it was planned")
+        if not is_same_code(acquisition_name(parts.acquisition), planned):
+            raise InvalidArgument("acquisition", acquisition_name(parts.acquisition), f"{planned}, as it was planned")
 
     def run(self) -> Status:
         """Go on until labels are missing or everything is done. Call it again whenever; it continues where it was."""
@@ -194,7 +198,7 @@ class CampaignRun(CampaignFolder):
     def _scores(self, state: State, left: NDArray[np.int64], randomness: Randomness) -> NDArray[np.float64]:
         acquisition, pool = self.parts.acquisition, self.parts.pool
         logits = self._learner_at(state).logits(left, passes=acquisition.passes, randomness=randomness)
-        return acquisition.scores(probabilities_from_logits(logits, multi_label=pool.multi_label))
+        return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, journal: Journal, phase: int) -> None:
         state = journal.state
@@ -353,6 +357,7 @@ def created_fact(
     initial: Sequence[str],
     weights: Path,
     config: CampaignConfig,
+    foreign_code: tuple[str, ...],
 ) -> Created:
     """The first fact of a campaign."""
     from dpal import __version__
@@ -366,9 +371,11 @@ def created_fact(
         pool_size=len(pool),
         classes=pool.classes,
         multi_label=pool.multi_label,
-        acquisition=acquisition.name,
+        acquisition=acquisition_name(acquisition),
         initial=tuple(initial),
         weights=digest(weights),
         settings=settings_hash(config),
         seed=config.seed,
+        foreign_code=foreign_code,
+        ids_are_free_of_content=pool.ids_are_free_of_content,
     )

@@ -3,17 +3,19 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.config import checked_config, read_config
+from dpal.campaign.files import write_text
 from dpal.campaign.folder import CampaignFolder
 from dpal.cli.app import app
 from dpal.cli.questions import ask
-from dpal.errors import InvalidArgument
+from dpal.errors import DpalError, InvalidArgument
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
 
@@ -59,22 +61,38 @@ def init(
     if seed is not None or not_private:
         extra += [f"seed={'null' if seed is None else seed}", f"not_private={str(not_private).lower()}"]
     console = Console(stderr=as_json)
+    answers: dict[str, Any] | None = None
     if config is not None:
         chosen, base = read_config(config, extra), config.parent
     elif data is not None:
         document = {"data": {"source": data}, "plan": {"target_epsilon": 8.0}, "model": {"name": "resnet9"}}
         chosen, base = checked_config(document, extra), Path()
     elif sys.stdin.isatty():
-        chosen, base = checked_config(ask(epsilon), extra), Path()
+        answers = ask(epsilon)
+        chosen, base = checked_config(answers, extra), Path()
     else:
         raise InvalidArgument("--config", None, "a YAML file, or --data a dataset's name")
-    campaign = _campaign().from_config(folder, chosen, base=base, tell=console.print)
+    try:
+        campaign = _campaign().from_config(folder, chosen, base=base, tell=console.print)
+    except DpalError:
+        if answers is not None:
+            _keep_answers(folder, answers, console)
+        raise
     if as_json:
         typer.echo(json.dumps(campaign.status().to_json(), indent=2))
         return
     console.print(plan_view(campaign.plan))
     name = escape(str(folder))
     console.print(f"{name} is ready. Nothing has been charged yet. Continue with: dpal run {name}")
+
+
+def _keep_answers(folder: Path, answers: dict[str, Any], console: Console) -> None:
+    """Nobody should have to answer everything a second time for one wrong word."""
+    file = folder.with_name(f"{folder.name}.yaml")
+    if not file.exists() and file.parent.is_dir():
+        write_text(file, yaml.safe_dump(answers, sort_keys=False, allow_unicode=True))
+        name = escape(str(file))
+        console.print(f"Your answers are in {name}. Correct it, then: dpal init {escape(str(folder))} --config {name}")
 
 
 @app.command("run")

@@ -65,6 +65,26 @@ def import_(
     )
 
 
+@labels_app.command("identify")
+def identify(
+    campaign: Folder,
+    names: Annotated[list[str], typer.Argument(help="Names from an exported table.", metavar="NAME...")],
+    as_json: AsJson = False,
+) -> None:
+    """Say which records the names in a table stand for, such as one that an expert found unreadable.
+
+    Only for people who may see the records' ids.
+    """
+    found = CampaignFolder(campaign).identify(names, open_data(campaign))
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        for name, record_id in found.items():
+            typer.echo(f"{name}: {'no record is called this' if record_id is None else record_id}")
+    if None in found.values():
+        raise typer.Exit(2)
+
+
 @labels_app.command("close")
 def close(campaign: Folder, as_json: AsJson = False) -> None:
     """Go on without the labels that are missing. They can still be brought in later."""

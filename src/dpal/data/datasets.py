@@ -1,7 +1,7 @@
 """The datasets with a name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpal.data.chexpert import DEFAULT_SIZE as CHEXPERT_SIZE
@@ -71,7 +71,8 @@ def load_dataset(
 ) -> Pool:
     """A named dataset's part, from a folder (default: the name's folder in $DPAL_DATA or in the cache).
 
-    Nothing is fetched unless a download is asked for. The counts of classes of published datasets are public.
+    Nothing is fetched unless a download is asked for. The counts of classes of published datasets are public, and their
+    ids are known to everyone.
     """
     if name not in DATASETS:
         raise InvalidArgument("the dataset", name, f"one of {', '.join(DATASETS)}")
@@ -85,7 +86,7 @@ def load_dataset(
     if folder is None:
         for other in dataset.also_in:
             if all(file.present(other) for file in dataset.files(part, chosen)):
-                return dataset.read(other, part, chosen)
+                return replace(dataset.read(other, part, chosen), ids_are_free_of_content=True)
     if not dataset.other_form_is_there(place, part):
         ensure(dataset.files(part, chosen), place, title=name, download=download)
-    return dataset.read(place, part, chosen)
+    return replace(dataset.read(place, part, chosen), ids_are_free_of_content=True)

@@ -23,8 +23,8 @@ def from_image_folder(
 ) -> Pool:
     """Every image below the folder; its path inside the folder is its id. Hidden files and other suffixes are left out.
 
-    With labels_from_folders, the first folder of the path names the class; the classes are then the folders' names
-    unless they are given.
+    `size` and `channels` (1 for grey, 3 for colour) must be given. With labels_from_folders, the first folder of the
+    path is the record's label; the classes are still given, since the folders' names come from private records.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -33,13 +33,11 @@ def from_image_folder(
     if not paths:
         raise BadData(f"The folder {root} has no images. Suffixes that are read: {', '.join(sorted(SUFFIXES))}.")
     names = as_ids(path.as_posix() for path in paths)
-    if labels_from_folders and classes is None:
-        classes = sorted({path.parts[0] for path in paths if len(path.parts) > 1})
-        if not classes:
-            raise InvalidArgument("labels_from_folders", True, f"left out: {root} has no folders with images in it")
     known = class_names(classes)
     labels = None
     if labels_from_folders:
+        if all(len(path.parts) == 1 for path in paths):
+            raise InvalidArgument("labels_from_folders", True, f"left out: {root} has no folders with images in it")
         values = [path.parts[0] if len(path.parts) > 1 else None for path in paths]
         labels = class_numbers(values, names, known)
     return Pool(

@@ -9,6 +9,9 @@ from dpal.data.extras import optional
 from dpal.data.pool import Pool
 from dpal.errors import BadData, MissingData
 
+# Builders that collect the names of the classes from the folders of the records.
+_COLLECTED = ("imagefolder", "audiofolder", "videofolder")
+
 
 def from_hugging_face(
     name: str | Path,
@@ -26,13 +29,17 @@ def from_hugging_face(
     channels: int | None = None,
     class_counts_are_public: bool = False,
 ) -> Pool:
-    """A pool from a dataset's split. The classes default to the names in the dataset's own description."""
+    """A pool from a dataset's split. The classes default to the names in the dataset's own description.
+
+    Images need `size` and `channels` (1 for grey, 3 for colour).
+    """
     dataset = _opened(str(name), split, configuration, revision)
     roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column)
     missing = [column for column in roles.names() if column not in dataset.column_names]
     if missing:
         raise BadData(f"{name} has no column {', '.join(missing)}. It has {', '.join(dataset.column_names)}.")
-    if classes is None and label is not None:
+    collected = dataset.info.builder_name in _COLLECTED
+    if classes is None and label is not None and not collected:
         # Published with the dataset, not collected from its labels.
         classes = getattr(dataset.features[label], "names", None)
     dataset = dataset.select_columns(list(dict.fromkeys(roles.names())))
@@ -42,7 +49,9 @@ def from_hugging_face(
     for column in roles.label:
         # The library's own mark for a class that is not known, as in the test parts of GLUE.
         if isinstance(dataset.features[column], optional("datasets", extra="hub").ClassLabel):
-            columns[column] = [None if value == -1 else value for value in columns[column]]
+            # Numbers that count the folders' names mean nothing where the classes are stated in another order.
+            names = dataset.features[column].names if collected else None
+            columns[column] = [None if value == -1 else names[value] if names else value for value in columns[column]]
     return pool_from_columns(
         columns,
         roles,

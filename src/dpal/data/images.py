@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.extras import optional
-from dpal.data.records import Positions, Records, Values, decoding_workers
+from dpal.data.records import Form, PartForm, Positions, Records, Values, decoding_workers
 from dpal.errors import BadData, InvalidArgument
 
 # Modes that become 8-bit grey or colour without a choice of ours. 16-bit and float images need one: refused.
@@ -27,26 +27,22 @@ _FEW = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageRecords(Records):
-    """Images as files or as encoded bytes; read as uint8 of (records, channels, height, width).
+    """Images as files or as encoded bytes; read as uint8 of (records, channels, size, size).
 
-    With a size, the middle square is cut out and resized. Without one, every image must have the first one's size.
-    Colour becomes grey only where grey was asked for.
+    The middle square is cut out and resized. Colour becomes grey and grey becomes colour, as `channels` says.
     """
 
     encoded: Sequence[Path | bytes] = field(repr=False)
     ids: NDArray[np.str_] = field(repr=False)
     channels: int
-    height: int
-    width: int
-    crop: bool
-    grey_was_asked_for: bool = True
+    size: int
 
     def __len__(self) -> int:
         return len(self.encoded)
 
     @property
-    def bytes_each(self) -> int:
-        return self.channels * self.height * self.width
+    def form(self) -> Form:
+        return {"": PartForm(dtype=np.dtype(np.uint8), shape=(self.channels, self.size, self.size))}
 
     def stamp(self) -> str:
         digest = hashlib.sha256()
@@ -62,7 +58,7 @@ class ImageRecords(Records):
         return digest.hexdigest()
 
     def read(self, positions: Positions) -> Values:
-        found = np.empty((len(positions), self.channels, self.height, self.width), dtype=np.uint8)
+        found = np.empty((len(positions), self.channels, self.size, self.size), dtype=np.uint8)
 
         def fill(row: int) -> None:
             found[row] = self._decoded(int(positions[row]))
@@ -81,20 +77,7 @@ class ImageRecords(Records):
         return np.asarray(image.convert("L" if self.channels == 1 else "RGB"))
 
     def _decoded(self, position: int) -> NDArray[np.uint8]:
-        name = str(self.ids[position])
-        image = opened(self.encoded[position], name)
-        if self.channels == 1 and not self.grey_was_asked_for and image.mode not in _GREY_MODES:
-            raise BadData(
-                f"The image of record {name!r} is in colour, the first one is grey. Say channels=3, or channels=1 to "
-                "make all of them grey."
-            )
-        if self.crop:
-            image = _middle(image, self.height)
-        elif (image.height, image.width) != (self.height, self.width):
-            raise BadData(
-                f"The image of record {name!r} is {image.width} × {image.height}, others are {self.width} × "
-                f"{self.height}. Give a size (size=128): then every image is cropped to its middle square and resized."
-            )
+        image = _middle(opened(self.encoded[position], str(self.ids[position])), self.size)
         pixels = np.asarray(image.convert("L" if self.channels == 1 else "RGB"))
         return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
 
@@ -102,23 +85,21 @@ class ImageRecords(Records):
 def image_records(
     encoded: Sequence[Path | bytes], ids: NDArray[np.str_], *, size: int | None, channels: int | None
 ) -> ImageRecords:
-    """Image records whose open questions (size, grey or colour) the first image answers."""
-    if size is not None and size < 1:
-        raise InvalidArgument("size", size, "at least 1")
-    if channels not in (None, 1, 3):
-        raise InvalidArgument("channels", channels, "1 (grey) or 3 (colour)")
+    """Image records. Size and channels are stated: taken from an image, they would tell about that record."""
+    if size is None or channels is None:
+        raise InvalidArgument(
+            "the form of the images (size, channels)",
+            (size, channels),
+            "stated in full: size=64 for 64 × 64 pixels, and channels=1 for grey, 3 for colour. It is never taken from "
+            "the images, because the models show it",
+        )
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("size", size, "a whole number of pixels, at least 1")
+    if channels not in (1, 3):
+        raise InvalidArgument("channels", channels, "1 for grey, 3 for colour")
     if len(encoded) == 0:
         raise BadData("The pool is empty: there is no image in it.")
-    first = opened(encoded[0], str(ids[0]))
-    return ImageRecords(
-        encoded=encoded,
-        ids=ids,
-        channels=channels or (1 if first.mode in _GREY_MODES else 3),
-        grey_was_asked_for=channels == 1,
-        height=size or first.height,
-        width=size or first.width,
-        crop=size is not None,
-    )
+    return ImageRecords(encoded=encoded, ids=ids, channels=channels, size=size)
 
 
 def opened(encoded: Path | bytes, name: str) -> Any:

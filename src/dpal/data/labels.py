@@ -19,7 +19,10 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
     """The names of the classes; a number means 0, 1, 2, …"""
     if classes is None:
         raise InvalidArgument(
-            "classes", None, "said: their names, or how many there are. Collecting them from private labels would leak"
+            "classes",
+            None,
+            "stated: give classes=[...] with their names, or how many there are. They are public, so they are never "
+            "collected from private records",
         )
     if isinstance(classes, str | bool):
         raise InvalidArgument("classes", classes, "a list of names, or how many there are")

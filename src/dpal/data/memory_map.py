@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
@@ -24,31 +23,31 @@ def as_memory_map(pool: Pool, folder: Path | str) -> Pool:
     The file's name holds a hash of the ids, the shape and the state of the files behind it, so another pool, another
     size or changed images get a file of their own.
     """
-    first = pool.records.read(np.arange(1))
-    if isinstance(first, dict):
+    form = pool.records.form
+    if set(form) != {""}:
         raise InvalidArgument("the records", "of several arrays", "of one array, such as images")
-    shape = (len(pool), *first.shape[1:])
-    facts = (pool.fingerprint(), pool.records.stamp(), str(shape), str(first.dtype))
+    dtype, shape = form[""].dtype, (len(pool), *form[""].shape)
+    facts = (pool.fingerprint(), pool.records.stamp(), str(shape), str(dtype))
     key = hashlib.sha256("|".join(facts).encode()).hexdigest()[:16]
-    place = Path(folder) / f"{Path(pool.name).stem}-{'x'.join(str(side) for side in first.shape[1:])}-{key}.npy"
+    place = Path(folder) / f"{Path(pool.name).stem}-{'x'.join(str(side) for side in shape[1:])}-{key}.npy"
     if not place.is_file():
         try:
-            _build(pool, place, first, shape)
+            _build(pool, place, dtype, shape)
         except OSError as error:
             raise DpalError(
-                f"The memory map {place} cannot be written ({error.strerror}). It needs {first.nbytes * len(pool):,} "
-                "bytes in a folder that can be written to. Nothing was kept."
+                f"The memory map {place} cannot be written ({error.strerror}). It needs "
+                f"{pool.records.bytes_each * len(pool):,} bytes in a folder that can be written to. Nothing was kept."
             ) from error
     try:
         stored = np.load(place, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise BadData(f"{place} is broken ({type(error).__name__}). Remove it; it is built anew then.") from error
-    if stored.shape != shape or stored.dtype != first.dtype:
-        raise BadData(f"{place} holds {stored.dtype} of {stored.shape} instead of {first.dtype} of {shape}. Remove it.")
+        raise BadData(f"{place} is broken ({type(error).__name__}). Remove it; it is then built again.") from error
+    if stored.shape != shape or stored.dtype != dtype:
+        raise BadData(f"{place} holds {stored.dtype} of {stored.shape} instead of {dtype} of {shape}. Remove it.")
     return replace(pool, records=ArrayRecords(stored))
 
 
-def _build(pool: Pool, place: Path, first: NDArray[np.generic], shape: tuple[int, ...]) -> None:
+def _build(pool: Pool, place: Path, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> None:
     """Written as a plain file: on a full disk, writing to a memory map would end the process without a word."""
     place.parent.mkdir(parents=True, exist_ok=True)
     # A name of its own, since other threads and other machines may be building the same.
@@ -56,7 +55,7 @@ def _build(pool: Pool, place: Path, first: NDArray[np.generic], shape: tuple[int
     starts = range(0, len(pool), _CHUNK)
     try:
         with draft.open("xb") as file:
-            header = {"descr": np.lib.format.dtype_to_descr(first.dtype), "fortran_order": False, "shape": shape}
+            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             for start in track(
                 starts, description=f"decoding {pool.name}", console=Console(stderr=True), transient=True

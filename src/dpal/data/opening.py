@@ -26,7 +26,7 @@ _PATHS = ("file", "folder", "labels", "ids")
 def with_absolute_paths(options: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """The options with their paths made absolute from `base` on, so that they hold wherever they are used."""
     return {
-        name: str((base / value).resolve()) if name in _PATHS and isinstance(value, str) else value
+        name: str((base / Path(value).expanduser()).resolve()) if name in _PATHS and isinstance(value, str) else value
         for name, value in options.items()
     }
 

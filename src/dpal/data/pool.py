@@ -31,6 +31,8 @@ class Pool:
     labels: NDArray[np.int64] | NDArray[np.float32] | None = field(repr=False, default=None)
     multi_label: bool = False
     class_counts_are_public: bool = False
+    # Ids may be shown outside: they tell nothing about a record, as in a published dataset.
+    ids_are_free_of_content: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:

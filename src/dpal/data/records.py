@@ -1,6 +1,7 @@
 """What a pool's records are made of: arrays in memory or on disk, encoded images, texts. Read by position."""
 
 import hashlib
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,18 @@ Values: TypeAlias = NDArray[np.generic] | dict[str, NDArray[np.generic]]
 _CHUNK = 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartForm:
+    """What one record of an array looks like: public, the same for every record."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+
+
+# By name as in `Values`; a single array has the name "".
+Form: TypeAlias = dict[str, PartForm]
+
+
 class Records(ABC):
     """A fixed number of records."""
 
@@ -32,8 +45,13 @@ class Records(ABC):
 
     @property
     @abstractmethod
+    def form(self) -> Form:
+        """The dtype and shape of every record, known without reading one: what a single record is like is private."""
+
+    @property
     def bytes_each(self) -> int:
         """How much memory one record takes once it is read."""
+        return sum(part.dtype.itemsize * math.prod(part.shape) for part in self.form.values())
 
     def subset(self, positions: Positions) -> "Records":
         """Some of these records, in this order."""
@@ -77,8 +95,9 @@ class ArrayRecords(Records):
         return np.asarray(self.arrays[positions])
 
     @property
-    def bytes_each(self) -> int:
-        return sum(part.dtype.itemsize * int(np.prod(part.shape[1:])) for part in self._parts().values())
+    def form(self) -> Form:
+        parts = self.arrays if isinstance(self.arrays, Mapping) else {"": self.arrays}
+        return {name: PartForm(dtype=part.dtype, shape=part.shape[1:]) for name, part in parts.items()}
 
     def stamp(self) -> str:
         """Of the contents: an array in memory has no file whose time would tell."""
@@ -108,11 +127,11 @@ class TextRecords(Records):
         return TextRecords([self.texts[position] for position in positions])
 
     def read(self, positions: Positions) -> Values:
-        raise InvalidArgument("the records", "texts", "made into numbers first: dpal.data.tokenized(pool, model=...)")
+        raise _not_numbers()
 
     @property
-    def bytes_each(self) -> int:
-        return 0
+    def form(self) -> Form:
+        raise _not_numbers()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,11 +148,15 @@ class Subset(Records):
         return self.whole.read(self.positions[positions])
 
     @property
-    def bytes_each(self) -> int:
-        return self.whole.bytes_each
+    def form(self) -> Form:
+        return self.whole.form
 
     def stamp(self) -> str:
         return self.whole.stamp()
+
+
+def _not_numbers() -> InvalidArgument:
+    return InvalidArgument("the records", "texts", "made into numbers first: dpal.data.tokenized(pool, model=...)")
 
 
 def is_text(value: object) -> bool:

@@ -31,7 +31,8 @@ def from_table(
 ) -> Pool:
     """A pool from a table's columns: texts or images (paths from the table's folder on, or encoded bytes).
 
-    Without an id column a record's id is its row number, which is only as stable as the file.
+    Images need `size` and `channels` (1 for grey, 3 for colour). Without an id column a record's id is its row number,
+    which is only as stable as the file.
     """
     path = Path(file)
     if path.suffix.lower() not in FORMATS:

@@ -83,13 +83,14 @@ class Learner:
 
     def rehearse(self, classes: int, passes: int = 1) -> None:
         """One private step on made-up records, with a copy of the model: what cannot work fails now, at no cost."""
-        shapes = self.records.read(np.arange(1))
-        named = shapes if isinstance(shapes, dict) else {"": shapes}
         rng = np.random.default_rng(0)
-        made = {name: _made_up(each, rng) for name, each in named.items()}
+        form = self.records.form
+        made = {name: _made_up(part.dtype, part.shape, rng) for name, part in form.items()}
         values: Any = made.get("", made)
         targets = rng.integers(0, 2, (_REHEARSED, classes)).astype(np.float32) if self.multi_label else None
-        copy = Learner(deepcopy(self.model), _MadeUp(values), multi_label=self.multi_label, settings=self.settings)
+        copy = Learner(
+            deepcopy(self.model), _MadeUp(values, form), multi_label=self.multi_label, settings=self.settings
+        )
         found = copy.logits_of(copy.records)
         if found.shape[1] != classes:
             raise InvalidArgument("the number of the model's outputs", found.shape[1], f"{classes}, one a class")
@@ -180,10 +181,10 @@ def put_channels_last(model: nn.Module) -> None:
 
 
 class _MadeUp:
-    """Records that nobody has."""
+    """Synthetic records."""
 
-    def __init__(self, values: Any) -> None:
-        self.values = values
+    def __init__(self, values: Any, form: Mapping[str, Any]) -> None:
+        self.values, self.form = values, form
 
     def __len__(self) -> int:
         return _REHEARSED
@@ -196,12 +197,11 @@ class _MadeUp:
         return self.values[positions]
 
 
-def _made_up(like: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """Rows of the same shape and kind, without the record's values; zeros and ones are valid token numbers."""
-    shape = (_REHEARSED, *like.shape[1:])
-    if like.dtype.kind == "f":
-        return rng.normal(size=shape).astype(like.dtype)
-    return rng.integers(0, 256 if like.dtype == np.uint8 else 2, shape).astype(like.dtype)
+def _made_up(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+    """Rows of this shape and kind; zeros and ones are valid token numbers."""
+    if dtype.kind == "f":
+        return rng.normal(size=(_REHEARSED, *shape)).astype(dtype)
+    return rng.integers(0, 256 if dtype == np.uint8 else 2, (_REHEARSED, *shape)).astype(dtype)
 
 
 def _classifier(model: nn.Module) -> nn.Module | None:

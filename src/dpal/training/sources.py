@@ -29,6 +29,11 @@ class Readable(Protocol):
     @property
     def bytes_each(self) -> int: ...
 
+    @property
+    def form(self) -> Mapping[str, Any]:
+        """The dtype and shape of every record, by the name of each array."""
+        ...
+
     def read(self, positions: NDArray[np.int64]) -> Any:
         """An array with one row a record, or a dictionary of such arrays."""
         ...

@@ -32,7 +32,8 @@ def image_dataset() -> "datasets.Dataset":
 
 def test_a_saved_dataset_brings_its_class_names(tmp_path: Path) -> None:
     datasets.DatasetDict({"train": image_dataset()}).save_to_disk(tmp_path / "saved")
-    pool = from_hugging_face(tmp_path / "saved", split="train", image="image", label="label", id_column="key")
+    columns = {"image": "image", "label": "label", "id_column": "key"}
+    pool = from_hugging_face(tmp_path / "saved", split="train", size=12, channels=3, **columns)
     assert pool.classes == ("cat", "dog")
     assert pool.ids.tolist() == ["a", "b", "c"]
     assert pool.labels is not None

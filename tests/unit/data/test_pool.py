@@ -71,7 +71,7 @@ def test_an_empty_pool_is_refused() -> None:
 
 
 def test_classes_are_said_never_collected() -> None:
-    with pytest.raises(InvalidArgument, match="leak"):
+    with pytest.raises(InvalidArgument, match="never collected"):
         some_pool(classes=None)
 
 

@@ -103,7 +103,7 @@ def test_memory_maps_are_not_written_to(tmp_path: Path) -> None:
 def test_a_bad_record_in_a_stream_is_named(tmp_path: Path) -> None:
     for number in range(12):
         write_png(tmp_path / f"{number:02d}.png", pixels(number))
-    pool = from_image_folder(tmp_path, classes=2)
+    pool = from_image_folder(tmp_path, classes=2, size=12, channels=3)
     (tmp_path / "07.png").write_bytes(b"broken")
     source = source_for(pool.records, np.zeros(12), device="cpu", most_bytes=0)
     with pytest.raises(BadData, match=r"07\.png"):
