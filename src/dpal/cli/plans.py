@@ -1,7 +1,6 @@
 """Commands before any data is touched: what a training history costs, and plans."""
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +18,13 @@ from dpal.planning.setting import AIMS, MEAN_SCORE
 from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
+from dpal.privacy.rounding import rounded_up
 from dpal.reports.plan_table import comparison, plan_view
 
 
-def _rounded_up(noise_multiplier: float) -> str:
+def _noise(noise_multiplier: float) -> str:
     """Six decimals, upwards: a printed noise multiplier is safe to use."""
-    return f"{math.ceil(noise_multiplier * 1e6) / 1e6:.6f}"
+    return f"{rounded_up(noise_multiplier, 6):.6f}"
 
 
 def _phase(text: str) -> tuple[float, float | None, int]:
@@ -115,12 +115,12 @@ def epsilon(
         table.add_column(heading, justify="right")
     for index, (probability, noise, steps) in enumerate(filled):
         so_far = counted_by.epsilon(history[: index + 1], delta)
-        table.add_row(str(index + 1), f"{probability:g}", _rounded_up(noise or 0.0), str(steps), f"{so_far:.4f}")
+        table.add_row(str(index + 1), f"{probability:g}", _noise(noise or 0.0), str(steps), f"{rounded_up(so_far, 4):.4f}")
     console = Console()
     console.print(table)
     if found is not None:
-        console.print(f"noise multiplier [bold]{_rounded_up(found)}[/bold] for ε ≤ {target_epsilon:g}")
-    console.print(f"ε = [bold]{spent:.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)")
+        console.print(f"noise multiplier [bold]{_noise(found)}[/bold] for ε ≤ {target_epsilon:g}")
+    console.print(f"ε = [bold]{rounded_up(spent, 6):.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)")
 
 
 @app.command("plan")
