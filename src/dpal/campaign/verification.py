@@ -85,7 +85,8 @@ def verified(
         Check(
             what="budget",
             holds=epsilon <= plan.setting.target_epsilon,
-            detail=f"ε {rounded_up(epsilon, 6):.6f} of {plan.setting.target_epsilon:g} at δ {plan.setting.target_delta:g}",
+            detail=f"ε {rounded_up(epsilon, 6):.6f} of {plan.setting.target_epsilon:g} "
+            f"at δ {plan.setting.target_delta:g}",
         ),
         _agreement(state, plan, epsilon),
         _releases_check(state, sealed),

@@ -134,7 +134,7 @@ def certified(planner: str, proposal: Proposal) -> Plan:
 def read_plan(text: str) -> Plan:
     """A plan from its JSON text, certified anew: everything it states must follow from its numbers."""
     try:
-        document: object = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        document: object = json.loads(text, parse_constant=no_constant, object_pairs_hook=no_duplicates)
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidArgument):
             raise
@@ -152,14 +152,18 @@ def load_plan(path: str | Path) -> Plan:
         raise InvalidArgument("the plan's file", str(path), "a text in UTF-8") from error
 
 
-def _no_constant(name: str) -> float:
-    raise InvalidArgument("a number in the plan", name, "finite")
+def no_constant(name: str) -> float:
+    """For reading JSON: no NaN and no infinity."""
+    raise InvalidArgument("a number in the document", name, "finite")
 
 
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """For reading JSON: no key twice, of which people might read the one and programs the other."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InvalidArgument("an object in the plan", [key for key, _ in pairs], "without a key that stands twice")
+        raise InvalidArgument(
+            "an object in the document", [key for key, _ in pairs], "without a key that appears twice"
+        )
     return found
 
 

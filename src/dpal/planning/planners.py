@@ -44,7 +44,8 @@ def _with_remark(plan: Plan) -> Plan:
     if plan.remark or plan.planner != "step-amplification" or lowest >= 0.995 * plan.setting.target_epsilon:
         return plan
     return replace(
-        plan, remark=f"The sizes do not let every group spend its budget: the lowest ends at ε {rounded_up(lowest, 4):.4f}."
+        plan,
+        remark=f"The sizes do not let every group spend its budget: the lowest ends at ε {rounded_up(lowest, 4):.4f}.",
     )
 
 

@@ -45,7 +45,7 @@ def _how_often(percent: float) -> str:
 def worst_case(epsilon: float, delta: float, records: int) -> str:
     """The worst case, and how to read it. Nothing here comforts where the promise protects little."""
     if little_because(epsilon, delta, records) is not None:
-        return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}, and it is what is promised: nothing better is."
+        return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}. The promise rules out no more than that."
     return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}; attacks that have been measured do far worse."
 
 
