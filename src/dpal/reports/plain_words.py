@@ -46,7 +46,7 @@ def worst_case(epsilon: float, delta: float, records: int) -> str:
     """The worst case, and how to read it. Nothing here comforts where the promise protects little."""
     if little_because(epsilon, delta, records) is not None:
         return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}. The promise rules out no more than that."
-    return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}; attacks that have been measured do far worse."
+    return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}; measured attacks on ordinary records do far worse."
 
 
 def little_because(epsilon: float, delta: float, records: int) -> str | None:

@@ -19,7 +19,7 @@ from dpal.reports.certificate import certificate_of, verify_certificate
 from dpal.reports.plain_words import exactly, guess_sentence, little_because, right_guesses, worst_case
 from dpal.reports.plan_table import plan_view
 
-CONFIDENT = ("differential privacy allows", "satisfies", "measured do far worse")
+CONFIDENT = ("differential privacy allows", "satisfies", "ordinary records do far worse")
 
 
 def shown(view: RenderableType) -> str:
@@ -57,13 +57,13 @@ def test_no_guess_between_two_neighbours_is_better(epsilon: float, delta: float)
 )
 def test_the_number_is_rounded_up_and_never_to_certainty(epsilon: float, words: str) -> None:
     assert words in guess_sentence(epsilon, 1e-5)
-    assert "measured do far worse" in worst_case(epsilon, 1e-5, 1000)
+    assert "ordinary records do far worse" in worst_case(epsilon, 1e-5, 1000)
 
 
 def test_certainty_is_called_so() -> None:
     assert "every time (100%)" in guess_sentence(1000.0, 1e-5)
     assert "every time (100%)" in guess_sentence(1.0, 1.0)
-    assert "measured" not in worst_case(1000.0, 1e-5, 1000)
+    assert "ordinary records" not in worst_case(1000.0, 1e-5, 1000)
 
 
 def test_what_protects_little() -> None:
