@@ -34,8 +34,10 @@ def finished(folder: Path, **changed: Any) -> Campaign:
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("certificate") / "clinic"
-    finished(folder)
-    return certificate_of(folder)
+    campaign = finished(folder)
+    document = certificate_of(folder)
+    assert document["plan_hash"] == campaign.state().created.plan_hash
+    return document
 
 
 def test_it_says_what_was_promised_and_spent(document: dict[str, Any]) -> None:
