@@ -27,6 +27,7 @@ from dpal.campaign.store import Recorded
 from dpal.errors import DpalError
 from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan, Schedule, stated_plan
+from dpal.privacy.rounding import rounded_up
 
 _TOLERANCE = 1e-9
 
@@ -78,13 +79,14 @@ def verified(
     how = "certified anew" if recompute else "as certified when it was made, not recomputed here"
     checks = [
         Check(what="facts", holds=True, detail="each chained to the one before"),
-        Check(what="plan", holds=True, detail=f"{how}: ε {plan.epsilon:.6f} at its end"),
+        Check(what="plan", holds=True, detail=f"{how}: ε {rounded_up(plan.epsilon, 6):.6f} at its end"),
         _charges_check(state, schedule),
         _order_check(recorded, schedule),
         Check(
             what="budget",
             holds=epsilon <= plan.setting.target_epsilon,
-            detail=f"ε {epsilon:.6f} of {plan.setting.target_epsilon:g} at δ {plan.setting.target_delta:g}",
+            detail=f"ε {rounded_up(epsilon, 6):.6f} of {plan.setting.target_epsilon:g} "
+            f"at δ {plan.setting.target_delta:g}",
         ),
         _agreement(state, plan, epsilon),
         _releases_check(state, sealed),
@@ -149,10 +151,10 @@ def _agreement(state: State, plan: Plan, epsilon: float) -> Check:
     charged = sum(charge.kind == "charged-training" for _, charge in state.charges)
     selections = sum(charge.kind == "charged-selection" for _, charge in state.charges)
     if charged < len(plan.phases) or selections < len(plan.groups):
-        detail = f"{charged} of {len(plan.phases)} phases are charged; so far ε {epsilon:.6f}"
+        detail = f"{charged} of {len(plan.phases)} phases are charged; so far ε {rounded_up(epsilon, 6):.6f}"
         return Check(what="agreement", holds=epsilon <= plan.epsilon + _TOLERANCE, detail=detail)
     agrees = math.isclose(epsilon, plan.epsilon, rel_tol=0.0, abs_tol=_TOLERANCE)
-    detail = f"the facts give ε {epsilon:.9f}, the plan {plan.epsilon:.9f}"
+    detail = f"the facts give ε {rounded_up(epsilon, 9):.9f}, the plan {rounded_up(plan.epsilon, 9):.9f}"
     return Check(what="agreement", holds=agrees, detail=detail)
 
 

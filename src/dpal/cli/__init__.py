@@ -9,13 +9,13 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from dpal.cli import campaigns, certificates, demo, experiments, labels, plans
+from dpal.cli import campaigns, certificates, demo, experiments, keys, labels, plans
 from dpal.cli.app import app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
 
 WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
 
-__all__ = ["app", "campaigns", "certificates", "demo", "experiments", "labels", "plans", "run"]
+__all__ = ["app", "campaigns", "certificates", "demo", "experiments", "keys", "labels", "plans", "run"]
 
 
 def run() -> None:

@@ -14,8 +14,11 @@ from dpal.campaign.config import checked_config, read_config
 from dpal.campaign.files import write_text
 from dpal.campaign.folder import CampaignFolder
 from dpal.cli.app import app
+from dpal.cli.certificates import verify_certificate_file
+from dpal.cli.output_files import Force, require_free
 from dpal.cli.questions import ask
 from dpal.errors import DpalError, InvalidArgument
+from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
 
@@ -138,15 +141,30 @@ def verify(
     ledger: Annotated[
         Path | None, typer.Option(help="Also write what was charged, for other accountants.", metavar="FILE")
     ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="Of a certificate: it must be signed with this key's partner.", metavar="PUBLIC.pem"),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Of a certificate: it must be about this model.", metavar="FILE")
+    ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Recompute every ε from what was recorded and compare with the plan. Exit code 5 if anything does not hold.
 
     A certificate is recomputed from itself alone, on any machine; an edited one is refused, naming the field.
+
+    Example: dpal verify clinic.pdf.json --key public.pem --model model.safetensors
     """
     if campaign.is_file():
-        _verify_certificate(campaign, as_json=as_json)
+        if ledger is not None:
+            raise InvalidArgument("--ledger", str(ledger), "left out for a certificate, which has the charges itself")
+        verify_certificate_file(campaign, key=key, model=model, as_json=as_json)
         return
+    if key is not None or model is not None:
+        raise InvalidArgument("PATH", str(campaign), "the JSON file of a certificate where --key or --model is given")
+    require_free(ledger, force=force)
     folder = CampaignFolder(campaign)
     found = folder.verify()
     if ledger is not None:
@@ -159,23 +177,6 @@ def verify(
         sys.exit(_DAMAGED)
 
 
-def _verify_certificate(file: Path, *, as_json: bool) -> None:
-    from dpal.reports.certificate import read_certificate, verify_certificate
-
-    document = read_certificate(file)
-    try:
-        epsilon = verify_certificate(document)
-    except InvalidArgument as error:
-        Console(stderr=True, soft_wrap=True).print(f"[red]NOT VERIFIED[/red]: {escape(str(error))}", highlight=False)
-        sys.exit(_DAMAGED)
-    if as_json:
-        typer.echo(json.dumps({"holds": True, "epsilon": epsilon, "delta": document["delta"]}))
-    else:
-        console = Console()
-        console.print(escape(document["statement"]), highlight=False)
-        console.print(f"[bold green]verified[/bold green]: recomputed ε = {epsilon:.9f} at δ = {document['delta']:g}")
-
-
 @app.command()
 def report(
     campaign: Folder,
@@ -186,11 +187,16 @@ def report(
     baseline: Annotated[
         Path | None, typer.Option(help="Another campaign, such as a random one, for the curve.", metavar="CAMPAIGN")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the campaign's report: one HTML file that opens anywhere, and the same as JSON beside it."""
+    """Write the campaign's report: one HTML file that opens anywhere, and the same as JSON next to it."""
     from dpal.reports.campaign_report import write_report
 
+    if to is not None:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        require_free(to, to.with_suffix(".json"), force=force)
+    # Its own place in the campaign's folder is for the newest report.
     path = write_report(campaign, to or campaign / "reports" / "report.html", internal=not public, baseline=baseline)
     if as_json:
         typer.echo(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -202,17 +208,20 @@ def report(
 def export_model(
     campaign: Folder,
     to: Annotated[Path, typer.Option(help="The file to write, in safetensors format.", metavar="FILE")],
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the newest model's weights, and what was promised about it as FILE.json."""
-    facts = _campaign().open(campaign).export_model(to)
     card = to.with_name(to.name + ".json")
+    require_free(to, card, force=force)
+    facts = _campaign().open(campaign).export_model(to)
     card.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:
         Console().print(
-            f"{escape(str(to))} and {escape(str(card))}: ε = {facts['epsilon']:.4f} at δ = {facts['delta']:g}"
+            f"{escape(str(to))} and {escape(str(card))}: ε = {rounded_up(facts['epsilon'], 4):.4f} "
+            f"at δ = {facts['delta']:g}"
         )
         if not facts["is_private"]:
             Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed or a selection that protects nobody.")

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpal.cli.app import app
+from dpal.privacy.rounding import rounded_up
 
 
 @app.command()
@@ -29,7 +30,7 @@ def demo(
             row.name,
             f"{row.labels:,}",
             f"{row.accuracy:.1%}",
-            f"{row.epsilon_spent:.4f} of 8",
+            f"{rounded_up(row.epsilon_spent, 4):.4f} of 8",
             "yes" if row.holds else "NO",
         )
     console.print(table)

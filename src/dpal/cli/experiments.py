@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpal.cli.app import app
+from dpal.cli.output_files import Force, require_free
 from dpal.errors import InvalidArgument
 
 experiments = typer.Typer(no_args_is_help=True, help="The paper's tables and figures as named runs that resume.")
@@ -69,6 +70,7 @@ def show_table(
     scale: _Scale = "full",
     results: _Results = _RESULTS,
     markdown: Annotated[Path | None, typer.Option(help="Write it to this file instead, as Markdown.")] = None,
+    force: Force = False,
 ) -> None:
     """What was measured, beside the paper's numbers; a cell without a result says what is missing."""
     from dpal.experiments.catalogue import experiment_named
@@ -77,6 +79,7 @@ def show_table(
     from dpal.experiments.scales import SCALES
     from dpal.experiments.tables import table_of
 
+    require_free(markdown, force=force)
     if scale not in SCALES:
         raise InvalidArgument("scale", scale, f"one of {', '.join(SCALES)}")
     console = Console(highlight=False)

@@ -1,7 +1,6 @@
 """Commands before any data is touched: what a training history costs, and plans."""
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpal.cli.app import app
+from dpal.cli.output_files import Force, require_free
 from dpal.errors import DpalError, InvalidArgument
 from dpal.planning import api
 from dpal.planning.certify import load_plan
@@ -19,12 +19,13 @@ from dpal.planning.setting import AIMS, MEAN_SCORE
 from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
+from dpal.privacy.rounding import rounded_up
 from dpal.reports.plan_table import comparison, plan_view
 
 
-def _rounded_up(noise_multiplier: float) -> str:
+def _noise(noise_multiplier: float) -> str:
     """Six decimals, upwards: a printed noise multiplier is safe to use."""
-    return f"{math.ceil(noise_multiplier * 1e6) / 1e6:.6f}"
+    return f"{rounded_up(noise_multiplier, 6):.6f}"
 
 
 def _phase(text: str) -> tuple[float, float | None, int]:
@@ -115,12 +116,16 @@ def epsilon(
         table.add_column(heading, justify="right")
     for index, (probability, noise, steps) in enumerate(filled):
         so_far = counted_by.epsilon(history[: index + 1], delta)
-        table.add_row(str(index + 1), f"{probability:g}", _rounded_up(noise or 0.0), str(steps), f"{so_far:.4f}")
+        table.add_row(
+            str(index + 1), f"{probability:g}", _noise(noise or 0.0), str(steps), f"{rounded_up(so_far, 4):.4f}"
+        )
     console = Console()
     console.print(table)
     if found is not None:
-        console.print(f"noise multiplier [bold]{_rounded_up(found)}[/bold] for ε ≤ {target_epsilon:g}")
-    console.print(f"ε = [bold]{spent:.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)")
+        console.print(f"noise multiplier [bold]{_noise(found)}[/bold] for ε ≤ {target_epsilon:g}")
+    console.print(
+        f"ε = [bold]{rounded_up(spent, 6):.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)"
+    )
 
 
 @app.command("plan")
@@ -178,14 +183,14 @@ def plan_command(
         Path | None, typer.Option(help="Draw ε, rates and steps to this file (png, pdf or svg).", metavar="FILE")
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Show all planners side by side.")] = False,
+    force: Force = False,
 ) -> None:
     """Plan a whole campaign: steps, noise, sampling rates and selections, certified before any data is touched.
 
     Example: dpal plan --epsilon 8 --pool-size 50000 --initial 10000 --queries 10000,3000,1000,1000
     """
     console = Console()
-    for path in (json_file, plot):
-        _require_place(path)
+    require_free(json_file, plot, force=force)
     setting = api.make_setting(
         target_epsilon=epsilon,
         target_delta=delta,
@@ -232,12 +237,6 @@ def show_plan(
     if not file.is_file():
         raise InvalidArgument("FILE", str(file), "a plan's file that exists")
     Console().print(plan_view(load_plan(file)))
-
-
-def _require_place(path: Path | None) -> None:
-    """Refuse a file that could not be written before the work is done, not after."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir() or not path.name):
-        raise InvalidArgument("the file to write", str(path), "a file in a folder that exists")
 
 
 def _sizes(text: str) -> list[int]:

@@ -13,6 +13,7 @@ from dpal.planning.optimised import optimised
 from dpal.planning.plan import Plan, Proposal
 from dpal.planning.setting import Setting
 from dpal.planning.step_amplification import step_amplification
+from dpal.privacy.rounding import rounded_up
 
 PLANNERS: dict[str, Callable[[Setting], Proposal]] = {
     "step-amplification": step_amplification,
@@ -43,7 +44,8 @@ def _with_remark(plan: Plan) -> Plan:
     if plan.remark or plan.planner != "step-amplification" or lowest >= 0.995 * plan.setting.target_epsilon:
         return plan
     return replace(
-        plan, remark=f"The sizes do not let every group spend its budget: the lowest ends at ε {lowest:.4g}."
+        plan,
+        remark=f"The sizes do not let every group spend its budget: the lowest ends at ε {rounded_up(lowest, 4):.4f}.",
     )
 
 

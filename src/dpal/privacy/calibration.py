@@ -14,6 +14,7 @@ from dpal.privacy.history import History, canonical
 from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian
 from dpal.privacy.pld import PldAccountant
 from dpal.privacy.renyi import RdpAccountant
+from dpal.privacy.rounding import rounded_up
 from dpal.privacy.search import bracket, most_that_fits, safe_crossing
 
 # ε ends between target · (1 − this) and target.
@@ -173,6 +174,6 @@ def _require_budget_left(before: History, target_epsilon: float, target_delta: f
     spent = accountant.epsilon(before, target_delta)
     if spent > target_epsilon:
         raise NoSolution(
-            f"The history alone has ε = {spent:.6g}, more than the target of {target_epsilon:g}. "
-            f"Use a target of at least {spent:.6g}."
+            f"The history alone has ε = {rounded_up(spent, 6):.6f}, more than the target of {target_epsilon:g}. "
+            f"Use a target of at least {rounded_up(spent, 6):.6f}."
         )

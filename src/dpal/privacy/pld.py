@@ -21,9 +21,10 @@ Parts: TypeAlias = list[tuple[LossDistribution, int]]
 DEFAULT_INTERVAL = 1e-4
 # A composed loss beyond the window has at most this probability on each side; it is charged as infinite.
 _TAIL = 1e-15
-# What the rounding of Fourier transforms may take from δ for each repetition. Measured against closed forms it is
-# 5e-18 for up to ten million repetitions; this is twenty times that.
-_ROUNDING = 1e-16
+# What the rounding of Fourier transforms may take from δ for each repetition. It is measured, not proven: at most
+# 1.4e-16 in 500 histories of up to ten million repetitions, against the same sums with 64 bits of mantissa. This is
+# seven times that.
+_ROUNDING = 1e-15
 # Histories with very wide losses get a coarser grid (and so a larger ε) instead of running out of memory.
 _LARGEST_GRID = 2**21
 

@@ -8,17 +8,8 @@ from dpal.campaign.config import NAME, read_config
 from dpal.campaign.folder import CampaignFolder
 from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
-
-ASSUMPTIONS = (
-    "The unit of privacy is one record. Who has several records is protected for each of them, and less as a whole.",
-    "Neighbouring pools differ in one record replaced by a blank (zero-out adjacency).",
-    "The number of records, the classes and the plan are public.",
-    "Everything released is covered: every model and checkpoint, every training step, and which records were chosen.",
-    "Labels, scores, gradients and records stay on the machine that runs the campaign.",
-    "How long steps take is not covered.",
-    "People who label see the records they are given; the promise is about everyone else.",
-)
-
+from dpal.reports.assumptions import assumptions_of
+from dpal.reports.plain_words import exactly, little_because, worst_case
 
 _FEW_PHASES = 10
 INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "resumed")
@@ -39,6 +30,10 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
         "promise": _promise(status.stage, plan, verification.holds, verification.is_private),
+        "worst_case": worst_case(plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
+        if verification.holds and verification.is_private
+        else None,
+        "protects_little": _little(plan) is not None,
         "status": _public_status(status),
         "verification": verification.to_json(),
         "plan": plan.to_json(),
@@ -57,7 +52,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         else None,
         "evaluation_is_public": bool(config.get("evaluation")) or bool(state.evaluated),
         "configuration": config,
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": assumptions_of(accountant=plan.setting.accountant, foreign_code=state.created.foreign_code),
         "how_to_verify": "dpal verify CAMPAIGN",
     }
 
@@ -103,8 +98,14 @@ def _promise(stage: str, plan: Plan, holds: bool, is_private: bool) -> str:
     if not holds:
         return "THE RECORDS OF THIS CAMPAIGN DO NOT VERIFY. Do not rely on its promise; see the checks below."
     time = "has been" if stage == "finished" else "is being and will be"
+    spent = f"(ε = {exactly(setting.target_epsilon)}, δ = {exactly(setting.target_delta)})"
+    if (little := _little(plan)) is not None:
+        return f"{little} Nothing stronger than {spent} {time} kept, for training and selection together."
     return (
-        "Whoever sees everything that this campaign releases can tell at most as much about whether any one record "
-        f"was used as (ε = {setting.target_epsilon:g}, δ = {setting.target_delta:g}) differential privacy allows; this "
-        f"{time} kept, for training and selection together."
+        "Someone who sees everything that this campaign releases can tell at most as much about whether any one record "
+        f"was used as {spent} differential privacy allows; this {time} kept, for training and selection together."
     )
+
+
+def _little(plan: Plan) -> str | None:
+    return little_because(plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)

@@ -9,8 +9,10 @@ import yaml
 
 from dpal.campaign.files import write_text
 from dpal.errors import InvalidArgument, MissingPackage
+from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_data import report_data
 from dpal.reports.page import bullets, document, escaped, section, table
+from dpal.reports.plain_words import exactly
 
 
 def write_report(folder: Path | str, path: Path, *, internal: bool = True, baseline: Path | str | None = None) -> Path:
@@ -33,10 +35,11 @@ def write_report(folder: Path | str, path: Path, *, internal: bool = True, basel
 def as_html(data: dict[str, Any]) -> str:
     """The report as one self-contained page."""
     status, plan = data["status"], data["plan"]
-    is_good = data["verification"]["holds"] and data["verification"]["is_private"]
+    is_good = data["verification"]["holds"] and data["verification"]["is_private"] and not data["protects_little"]
     parts = [
         f"<h1>{escaped(data['campaign'])}</h1><p>{escaped(_stage(status))}</p>",
         f'<p class="promise{"" if is_good else " bad"}">{escaped(data["promise"])}</p>',
+        "" if data["worst_case"] is None else f"<p>{escaped(data['worst_case'])}</p>",
         section("Privacy", _checks(data), _figure(data, "spending"), _phases(plan)),
         section("How good the model is", *_learning(data)),
         section("Records", _records(status)),
@@ -66,8 +69,8 @@ def _checks(data: dict[str, Any]) -> str:
     found = data["verification"]
     rows = [[escaped(each["what"]), _verdict(each["holds"]), escaped(each["detail"])] for each in found["checks"]]
     spent = (
-        f"<p>ε spent: <b>{found['epsilon_spent']:.4f}</b> of {found['epsilon_budget']:g} at δ = "
-        f"{found['target_delta']:g}.</p>"
+        f"<p>ε spent: <b>{rounded_up(found['epsilon_spent'], 4):.4f}</b> of {exactly(found['epsilon_budget'])} at δ = "
+        f"{exactly(found['target_delta'])}.</p>"
     )
     return spent + table(["checked", "", "what was found"], rows)
 

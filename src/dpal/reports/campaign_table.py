@@ -7,6 +7,8 @@ from rich.text import Text
 
 from dpal.campaign.status import Status
 from dpal.campaign.verification import Verification
+from dpal.privacy.rounding import rounded_up
+from dpal.reports.plain_words import exactly, guess_sentence, little_because
 
 NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody. For simulations only."
 
@@ -26,8 +28,13 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
         f"{status.cannot_tell:,} cannot tell, {status.corrected:,} corrected",
     )
     table.add_row(
-        "privacy", f"ε at most {status.epsilon_spent:.4f} of {status.epsilon_budget:g} at δ = {status.target_delta:g}"
+        "privacy",
+        f"ε at most {rounded_up(status.epsilon_spent, 4):.4f} of {exactly(status.epsilon_budget)} at "
+        f"δ = {exactly(status.target_delta)}",
     )
+    if (little := little_because(status.epsilon_budget, status.target_delta, status.pool_size)) is not None:
+        words = f"{little} {guess_sentence(status.epsilon_budget, status.target_delta)}"
+        table.add_row("", Text(words, style="bold red"))
     for each in status.metrics:
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in each.items() if name != "phase")
         table.add_row(f"phase {each['phase']:.0f}", shown)
@@ -45,8 +52,8 @@ def verification_view(found: Verification) -> RenderableType:
     for check in found.checks:
         table.add_row(check.what, "[green]holds[/green]" if check.holds else "[red]FAILS[/red]", check.detail)
     verdict = Text(
-        f"ε = {found.epsilon_spent:.6f} of {found.epsilon_budget:g} at δ = {found.target_delta:g}: "
-        + ("verified" if found.holds else "NOT VERIFIED"),
+        f"ε = {rounded_up(found.epsilon_spent, 6):.6f} of {exactly(found.epsilon_budget)} at "
+        f"δ = {exactly(found.target_delta)}: " + ("verified" if found.holds else "NOT VERIFIED"),
         style="bold green" if found.holds else "bold red",
     )
     return _flagged(Group(table, verdict), found.is_private)

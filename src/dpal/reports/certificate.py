@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -11,13 +12,17 @@ from dpal import __version__
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.ledger import Ledger, phase_of, training_body
+from dpal.campaign.state import State
 from dpal.errors import DpalError, InvalidArgument, MissingData
-from dpal.planning.certify import read_plan, require_same
+from dpal.planning.certify import no_constant, no_duplicates, read_plan, require_same
 from dpal.planning.plan import Plan
 from dpal.planning.selections import PlannedSelection
-from dpal.reports.campaign_data import ASSUMPTIONS
+from dpal.privacy.rounding import rounded_up
+from dpal.reports.assumptions import assumptions_of
+from dpal.reports.plain_words import exactly, little_because, worst_case
+from dpal.reports.signature import PUBLIC_KEY, SIGNATURE, checked_signature
 
-VERSION = 1
+VERSION = 2
 ADJACENCY = "zero-out: one record replaced by a blank"
 UNIT = "one record"
 RELEASED = (
@@ -31,8 +36,32 @@ NOT_RELEASED = (
     "how many records took part in a step, and gradients before noise",
     "the randomness of any step",
 )
+# ε is stated with so many decimals, rounded up; a stated one may lie this much above the recomputed one.
+_DIGITS, _SLACK = 6, 2e-6
 # What cannot be recomputed from the plan and the charges: guarded by hashes, against slips of the hand.
-_STATED = ("campaign", "issued", "dpal_version", "ledger_hash")
+_STATED = ("campaign", "issued", "dpal_version", "ledger_hash", "model_sha256", "given_up", "foreign_code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Epsilons:
+    """Every ε that a certificate states: of the whole and of each group."""
+
+    campaign: float
+    groups: tuple[float, ...]
+
+    @staticmethod
+    def of(plan: Plan, ledger: Ledger) -> "_Epsilons":
+        """As the charges give them, with all their digits."""
+        spent = ledger.spending(plan.setting)
+        if spent is None:
+            return _Epsilons(campaign=0.0, groups=())
+        return _Epsilons(campaign=max(*spent.groups, spent.unselected, spent.campaign), groups=spent.groups)
+
+    def rounded_up(self) -> "_Epsilons":
+        return _Epsilons(
+            campaign=rounded_up(self.campaign, _DIGITS),
+            groups=tuple(rounded_up(group, _DIGITS) for group in self.groups),
+        )
 
 
 def certificate_of(folder: Path | str) -> dict[str, Any]:
@@ -47,52 +76,60 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
             f"{folder} does not verify ({wrong}), so it gets no certificate. Look with: dpal verify {folder}"
         )
     state = campaign.state()
-    plan = read_plan(json.dumps(state.created.plan))
+    # Verified a moment ago: stated as it was recorded, so that its hash is the recorded one on every machine.
+    plan, ledger = campaign.plan, Ledger.of(state)
     stated = {
         "campaign": campaign.folder.name,
         "issued": datetime.now(UTC).date().isoformat(),
         "dpal_version": __version__,
         "ledger_hash": state.last_hash,
+        "model_sha256": _model_sha256(state),
+        "given_up": [phase + 1 for phase in getattr(state, "given_up", ())],
+        "foreign_code": list(state.created.foreign_code),
     }
-    return _document(plan, Ledger.of(state), stated)
+    return _document(plan, ledger, _Epsilons.of(plan, ledger).rounded_up(), stated)
 
 
-def _document(plan: Plan, ledger: Ledger, stated: Mapping[str, str]) -> dict[str, Any]:
-    """The whole certificate from the plan, the charges and four plain statements."""
+def _model_sha256(state: State) -> str | None:
+    """The hash of the newest model's file, as dpal export-model writes it."""
+    if not state.trained:
+        return None
+    return getattr(state.trained[-1], "export_sha256", state.trained[-1].sha256)
+
+
+def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole certificate from the plan, the charges, their ε and a few plain statements."""
     setting = plan.setting
-    spent = ledger.spending(setting)
-    epsilon = 0.0 if spent is None else max(*spent.groups, spent.unselected, spent.campaign)
     is_complete = len(ledger.phases) == len(plan.phases)
     return {
         "certificate": "dpal privacy certificate",
         "version": VERSION,
         **stated,
-        "statement": _statement(epsilon, plan, complete=is_complete),
+        "statement": _statement(spent.campaign, plan, complete=is_complete, given_up=stated["given_up"]),
+        "worst_case": worst_case(setting.target_epsilon, setting.target_delta, setting.pool_size),
         "complete": is_complete,
-        "epsilon": epsilon,
+        "epsilon": spent.campaign,
         "epsilon_budget": setting.target_epsilon,
         "delta": setting.target_delta,
         "unit": UNIT,
         "adjacency": ADJACENCY,
         "accountant": setting.accountant,
         "accounting": setting.accounting,
-        "groups": []
-        if spent is None
-        else [
-            {"group": number, "records_at_most": plan.groups[number].size, "epsilon": each}
-            for number, each in enumerate(spent.groups)
+        "groups": [
+            {"group": number, "records_at_most": plan.groups[number].size, "epsilon": epsilon}
+            for number, epsilon in enumerate(spent.groups)
         ],
         "mechanisms": _mechanisms(ledger),
         "released": list(RELEASED),
         "not_released": list(NOT_RELEASED),
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": assumptions_of(accountant=setting.accountant, foreign_code=stated["foreign_code"]),
         "plan_hash": plan_hash(plan.to_json()),
         "charges": {
             "phases": [_plain(training_body(phase)) for phase in ledger.phases],
             "selections": [selection.to_json() for selection in ledger.selections],
         },
         "plan": plan.to_json(),
-        "verify_with": "dpal verify CERTIFICATE.json",
+        "verify_with": "dpal verify CERTIFICATE.pdf.json",
         "checks": {name: _fingerprint(name, stated[name]) for name in _STATED},
     }
 
@@ -120,16 +157,26 @@ def _mechanisms(ledger: Ledger) -> list[dict[str, Any]]:
     return [*trained, *selected]
 
 
-def _statement(epsilon: float, plan: Plan, *, complete: bool) -> str:
-    time = "All of the plan is carried out" if complete else "The plan is partly carried out"
+def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence[int]) -> str:
+    setting = plan.setting
+    time = "All of the plan is carried out." if complete else "The plan is partly carried out."
+    phases = ", ".join(str(phase) for phase in given_up)
+    ended = f" Given up after being charged, so without a model: phase {phases}." if given_up else ""
+    spent = f"ε = {epsilon:.{_DIGITS}f}, δ = {exactly(setting.target_delta)}"
+    little = little_because(setting.target_epsilon, setting.target_delta, setting.pool_size)
+    if little is not None:
+        return (
+            f"{little} {time}{ended} The bound for everything released so far is ({spent}), of the "
+            f"ε = {exactly(setting.target_epsilon)} that the plan may spend."
+        )
     return (
-        f"{time}. Everything released so far satisfies (ε = {epsilon:.6f}, δ = {plan.setting.target_delta:g}) "
-        f"differential privacy for every single record, within the promise of ε = {plan.setting.target_epsilon:g}."
+        f"{time}{ended} Everything released so far satisfies ({spent}) differential privacy for every single record, "
+        f"within the promise of ε = {exactly(setting.target_epsilon)}."
     )
 
 
-def _fingerprint(name: str, value: str) -> str:
-    return hashlib.sha256(f"{name}\0{value}".encode()).hexdigest()
+def _fingerprint(name: str, value: object) -> str:
+    return hashlib.sha256(f"{name}\0{json.dumps(value, sort_keys=True)}".encode()).hexdigest()
 
 
 def read_certificate(file: Path) -> dict[str, Any]:
@@ -137,43 +184,74 @@ def read_certificate(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InvalidArgument("the certificate", str(file), "the JSON file that dpal certificate writes") from error
+        text = file.read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=no_constant, object_pairs_hook=no_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise _not_a_certificate(file) from error
     if not isinstance(document, dict) or cast("dict[str, Any]", document).get("certificate") is None:
-        raise InvalidArgument("the certificate", str(file), "the JSON file that dpal certificate writes")
+        raise _not_a_certificate(file)
     return cast("dict[str, Any]", document)
 
 
-def verify_certificate(document: Mapping[str, Any]) -> float:
-    """Recompute everything in a certificate from its plan and charges; the ε. What differs is named.
+def _not_a_certificate(file: Path) -> InvalidArgument:
+    """People hold the page; the numbers are in the file that lies next to it."""
+    own = f" ({file.name}.json)" if file.suffix.lower() == ".pdf" else ""
+    return InvalidArgument("the certificate", str(file), f"the JSON file that dpal certificate writes{own}")
 
-    Needs no data and no campaign. Hashes of what cannot be recomputed guard against slips, not against forgers: whoever
-    has the campaign can compare its ledger hash.
+
+def verify_certificate(document: Mapping[str, Any]) -> float:
+    """Recompute everything in a certificate from its plan and charges; the ε, in full. What differs is named.
+
+    Needs no data and no campaign. A signature must fit its own key. Without one, hashes of what cannot be recomputed
+    guard against slips and not against forgers: the campaign itself has the ledger hash to compare with.
     """
     if document.get("version") != VERSION:
         raise InvalidArgument("the certificate's version", document.get("version"), f"{VERSION}, which this dpal knows")
+    checked_signature(document)
+    content = {name: value for name, value in document.items() if name not in (SIGNATURE, PUBLIC_KEY)}
+    checks = content.get("checks")
     for name in _STATED:
-        checks = document.get("checks")
-        known = checks.get(name) if isinstance(checks, Mapping) else None
-        if not isinstance(document.get(name), str) or _fingerprint(name, document[name]) != known:
-            raise InvalidArgument(f"the certificate: {name}", document.get(name), "as it was issued; it was edited")
+        known = cast("Mapping[str, Any]", checks).get(name) if isinstance(checks, Mapping) else None
+        if name not in content or _fingerprint(name, content[name]) != known:
+            raise InvalidArgument(f"the certificate: {name}", content.get(name), "as it was issued; it was edited")
     try:
-        plan = read_plan(json.dumps(document["plan"]))
-        charges = document["charges"]
-        ledger = Ledger(
-            phases=tuple(
-                phase_of(ChargedTraining(phase=number, **_as_charged(each)))
-                for number, each in enumerate(charges["phases"])
-            ),
-            selections=tuple(PlannedSelection.from_json(each) for each in charges["selections"]),
-        )
-    except (KeyError, TypeError) as error:
+        plan = read_plan(json.dumps(content["plan"]))
+        ledger = _ledger(content["charges"])
+        stated = _Epsilons(campaign=content["epsilon"], groups=tuple(group["epsilon"] for group in content["groups"]))
+        _require_planned(plan, ledger)
+        true = _Epsilons.of(plan, ledger)
+        _require_no_lower(stated, true)
+        same = _document(plan, ledger, stated, {name: content[name] for name in _STATED})
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InvalidArgument("the certificate", f"without {error}", "complete") from error
-    _require_planned(plan, ledger)
-    true = _document(plan, ledger, {name: document[name] for name in _STATED})
-    require_same("the certificate", dict(document), true)
-    return float(true["epsilon"])
+    # The plan was read above, and may differ in the last digits on another machine.
+    same |= {"plan": content["plan"], "plan_hash": plan_hash(content["plan"])}
+    require_same("the certificate", content, same)
+    return true.campaign
+
+
+def _ledger(charges: Mapping[str, Any]) -> Ledger:
+    return Ledger(
+        phases=tuple(
+            phase_of(ChargedTraining(phase=number, **_as_charged(each)))
+            for number, each in enumerate(charges["phases"])
+        ),
+        selections=tuple(PlannedSelection.from_json(each) for each in charges["selections"]),
+    )
+
+
+def _require_no_lower(stated: _Epsilons, true: _Epsilons) -> None:
+    """An ε may be stated higher by rounding, and never lower."""
+    if len(stated.groups) != len(true.groups):
+        raise InvalidArgument("the length of the certificate: groups", len(stated.groups), str(len(true.groups)))
+    named = [("epsilon", stated.campaign, true.campaign)]
+    named += [
+        (f"groups[{number}]: epsilon", one, other)
+        for number, (one, other) in enumerate(zip(stated.groups, true.groups, strict=True))
+    ]
+    for name, one, other in named:
+        if isinstance(one, bool) or not other <= one <= other + _SLACK:
+            raise InvalidArgument(f"the certificate: {name}", one, f"{other!r}, rounded up to {_DIGITS} decimals")
 
 
 def _as_charged(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The certificate on one page of paper."""
+"""The certificate on two pages of paper."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -6,53 +6,101 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
+from numpy.typing import NDArray
 
+from dpal.reports.plain_words import LITTLE, exactly
+from dpal.reports.signature import checked_signature
 from dpal.reports.style import COLOURS, RC
 
 # A4, in inches.
 _WIDTH, _HEIGHT = 8.27, 11.69
 _LEFT, _LINE = 0.09, 0.0155
-_COLUMNS = 96
+_COLUMNS = 100
 _MOST_ROWS = 12
 
 
 def write_pdf(certificate: Mapping[str, Any], path: Path, *, kind: str = "pdf") -> None:
-    """One page, with text that can be searched and copied; the kind png is for showing it on a screen."""
-    with mpl.rc_context(rc=RC | {"pdf.fonttype": 42, "svg.fonttype": "none"}):
-        figure = Figure(figsize=(_WIDTH, _HEIGHT))
-        page = _Page(figure)
-        page.line("Privacy certificate", size=20, weight="bold", gap=2.6)
-        page.line(
-            f"{certificate['campaign']}, issued {certificate['issued']} by dpal {certificate['dpal_version']}", gap=2.2
-        )
-        page.paragraph(certificate["statement"], size=11.5, weight="bold", color=COLOURS[0], columns=72)
-        page.heading("What was promised")
-        page.pairs(
-            [
-                ("promise", f"ε = {certificate['epsilon_budget']:g}, δ = {certificate['delta']:g}"),
-                ("spent", f"ε = {certificate['epsilon']:.9f}"),
-                ("unit of privacy", certificate["unit"]),
-                ("adjacency", certificate["adjacency"]),
-                ("accountant", f"{certificate['accountant']}, {certificate['accounting']} accounting"),
-            ]
-        )
-        page.heading("Mechanisms")
-        page.rows([_mechanism(each) for each in certificate["mechanisms"]])
-        page.heading("Released")
-        page.bullets(certificate["released"])
-        page.heading("Not released")
-        page.bullets(certificate["not_released"])
-        page.heading("Assumptions")
-        page.bullets(certificate["assumptions"])
-        page.heading("Check it")
-        page.paragraph(
-            f"{certificate['verify_with']} recomputes every number above from the JSON file that belongs to this page, "
-            "on any machine, without the data."
-        )
-        page.pairs([("plan", certificate["plan_hash"]), ("ledger", certificate["ledger_hash"])], size=7.5)
-        metadata = {"CreationDate": None, "Title": "dpal privacy certificate"} if kind == "pdf" else None
-        figure.savefig(path, format=kind, metadata=metadata)
+    """Two pages, with text that can be searched and copied; the kind png, both side by side, is for a screen."""
+    with mpl.rc_context(rc=RC | {"pdf.fonttype": 42}):
+        figures = pages(certificate)
+        if kind == "pdf":
+            metadata = {"CreationDate": None, "Title": "dpal privacy certificate"}
+            with PdfPages(path, metadata=metadata) as document:
+                for figure in figures:
+                    document.savefig(figure)
+            return
+        pictures: list[NDArray[np.uint8]] = []
+        for figure in figures:
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            pictures.append(np.asarray(canvas.buffer_rgba(), dtype=np.uint8))
+        imsave(path, np.hstack(pictures), format=kind)
+
+
+def pages(certificate: Mapping[str, Any]) -> list[Figure]:
+    """What was promised and done on the first page; what that rests on, and how to check it, on the second."""
+    first, second = _Page(), _Page()
+    little = LITTLE in certificate["statement"]
+    first.line("Privacy certificate", size=20, weight="bold", gap=2.6)
+    first.line(
+        f"{certificate['campaign']}, issued {certificate['issued']} by dpal {certificate['dpal_version']}", gap=2.2
+    )
+    first.paragraph(
+        certificate["statement"],
+        size=11.5,
+        weight="bold",
+        color=COLOURS[1 if little else 0],
+        columns=72,
+        gid="statement",
+    )
+    first.heading("What it means")
+    first.paragraph(certificate["worst_case"])
+    first.heading("What was promised")
+    first.pairs(
+        [
+            ("promise", f"ε = {exactly(certificate['epsilon_budget'])}, δ = {exactly(certificate['delta'])}"),
+            ("spent", f"ε = {certificate['epsilon']:.6f}"),
+            ("unit of privacy", certificate["unit"]),
+            ("adjacency", certificate["adjacency"]),
+            ("accountant", f"{certificate['accountant']}, {certificate['accounting']} accounting"),
+        ]
+    )
+    first.heading("Mechanisms")
+    first.rows([_mechanism(each) for each in certificate["mechanisms"]] or ["none yet: nothing has been charged"])
+    first.heading("Released")
+    first.bullets(certificate["released"])
+    first.heading("Not released")
+    first.bullets(certificate["not_released"])
+    second.heading("Assumptions")
+    second.bullets(certificate["assumptions"], between=0.5)
+    second.heading("Check it")
+    second.paragraph(
+        f"{certificate['verify_with']} recomputes every ε on these pages from the JSON file that belongs to them, "
+        "on any machine, without the data. With --key it checks who signed, with --model that a model is the one meant."
+    )
+    second.pairs(
+        [
+            ("model", certificate["model_sha256"] or "none yet"),
+            ("plan", certificate["plan_hash"]),
+            ("ledger", certificate["ledger_hash"]),
+            ("signed with", _signer(certificate)),
+        ],
+        size=8.0,
+    )
+    for number, page in enumerate((first, second), start=1):
+        footer = f"{certificate['campaign']}, {certificate['issued']}, page {number} of 2"
+        page.figure.text(_LEFT, 0.035, footer, fontsize=8, color="0.4", gid="footer")
+    return [first.figure, second.figure]
+
+
+def _signer(certificate: Mapping[str, Any]) -> str:
+    signature = checked_signature(certificate)
+    return "not signed" if signature is None else f"key {signature.fingerprint}"
 
 
 def _mechanism(each: Mapping[str, Any]) -> str:
@@ -64,39 +112,42 @@ def _mechanism(each: Mapping[str, Any]) -> str:
             f"sampling rates {rates}{more}"
         )
     known = {"where", "times", "mechanism", "private", "query_size", "unlabelled"}
-    numbers = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in each.items() if name not in known)
-    return f"{each['where']}: {each['mechanism']}, {each['query_size']:,} of {each['unlabelled']:,} records, {numbers}"
+    numbers = [f"{name.replace('_', ' ')} {value:.4g}" for name, value in each.items() if name not in known]
+    taken = f"{each['query_size']:,} of {each['unlabelled']:,} records"
+    return f"{each['where']}: {', '.join([each['mechanism'], taken, *numbers])}"
 
 
 class _Page:
     """Lines from top to bottom."""
 
-    def __init__(self, figure: Figure) -> None:
-        self.figure, self.place = figure, 0.955
+    def __init__(self) -> None:
+        self.figure, self.place = Figure(figsize=(_WIDTH, _HEIGHT)), 0.955
 
     def line(self, text: str, *, size: float = 9.5, gap: float = 1.0, **look: Any) -> None:
         self.figure.text(_LEFT, self.place, text, fontsize=size, va="top", **look)
         self.place -= gap * _LINE
 
     def paragraph(self, text: str, *, size: float = 9.0, columns: int = _COLUMNS, **look: Any) -> None:
-        for part in textwrap.wrap(text, columns):
+        # An equation stays on one line.
+        for part in textwrap.wrap(text.replace(" = ", "\u00a0=\u00a0"), columns):
             self.line(part, size=size, gap=size / 8.5, **look)
 
     def heading(self, text: str) -> None:
         self.place -= 0.6 * _LINE
-        self.line(text, size=11, weight="bold", gap=1.35)
+        self.line(text, size=11, weight="bold", gap=1.35, gid="heading")
 
     def pairs(self, pairs: Sequence[tuple[str, str]], *, size: float = 9.0) -> None:
         for name, value in pairs:
             self.figure.text(_LEFT + 0.17, self.place, value, fontsize=size, va="top")
-            self.line(name, size=size)
+            self.line(name, size=size, gid="label")
 
-    def bullets(self, items: Sequence[str]) -> None:
+    def bullets(self, items: Sequence[str], *, between: float = 0.0) -> None:
         for item in items:
-            first, *rest = textwrap.wrap(item, _COLUMNS + 4)
-            self.line(f"•  {first}", size=8.5, gap=0.95)
+            first, *rest = textwrap.wrap(item, _COLUMNS)
+            self.line(f"•  {first}", size=9.0)
             for part in rest:
-                self.line(f"    {part}", size=8.5, gap=0.95)
+                self.line(f"    {part}", size=9.0)
+            self.place -= between * _LINE
 
     def rows(self, rows: Sequence[str]) -> None:
         """All of them, or the first and last where a page is too short; the JSON file has all."""
@@ -106,7 +157,7 @@ class _Page:
             left_out = f"… {len(rows) - 2 * half} more, in the JSON file …"
             shown = [*rows[:half], left_out, *rows[-half:]]
         for row in shown:
-            first, *rest = textwrap.wrap(row, _COLUMNS + 14) or [""]
+            first, *rest = textwrap.wrap(row, _COLUMNS + 18) or [""]
             self.line(first, size=7.8, gap=0.85)
             for part in rest:
                 self.line(f"    {part}", size=7.8, gap=0.85)

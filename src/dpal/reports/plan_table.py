@@ -7,6 +7,8 @@ from rich.text import Text
 
 from dpal.planning.objective import objective
 from dpal.planning.plan import Plan, Schedule
+from dpal.privacy.rounding import rounded_up
+from dpal.reports.plain_words import exactly, little_because, worst_case
 
 NOT_PRIVATE = "The selection is NOT private: the promise covers training only. Use this for upper bounds in simulation."
 
@@ -25,7 +27,7 @@ _SHORT = {
 
 def plan_view(plan: Plan) -> RenderableType:
     """The promise, the phases, the selections and what each group pays."""
-    parts: list[RenderableType] = [_promise(plan), _phases(plan)]
+    parts: list[RenderableType] = [_promise(plan), *_meaning(plan), _phases(plan)]
     if plan.selections:
         parts.append(_selections(plan))
     parts.append(_spending(plan))
@@ -39,12 +41,22 @@ def plan_view(plan: Plan) -> RenderableType:
 def _promise(plan: Plan) -> Text:
     setting = plan.setting
     return Text.from_markup(
-        f"[bold]{plan.planner}[/bold]: every record ends within ε = [bold]{plan.epsilon:.4f}[/bold] of "
-        f"{setting.target_epsilon:g} at δ = {setting.target_delta:g} "
+        f"[bold]{plan.planner}[/bold]: every record ends within ε = [bold]{rounded_up(plan.epsilon, 4):.4f}[/bold] of "
+        f"{exactly(setting.target_epsilon)} at δ = {exactly(setting.target_delta)} "
         f"({setting.accountant}, {setting.accounting} accounting, one record blanked out)\n"
         f"pool {setting.pool_size:,}, labels {setting.labelling_budget:,}, "
         f"steps {sum(phase.steps for phase in plan.phases):,}"
     )
+
+
+def _meaning(plan: Plan) -> list[RenderableType]:
+    """What the promise means in the worst case; nothing where the selection breaks it anyway."""
+    if not plan.selection_is_private:
+        return []
+    promise = (plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
+    little = little_because(*promise)
+    warning = [] if little is None else [Panel(Text(little, style="bold red"), border_style="red")]
+    return [*warning, Text(worst_case(*promise))]
 
 
 def _phases(plan: Plan) -> Table:
@@ -99,7 +111,7 @@ def _spending(plan: Plan) -> Table:
 
 
 def _cells(values: tuple[float, ...], shown: list[int | None]) -> list[str]:
-    return ["" if phase is None else f"{values[phase]:.4f}" for phase in shown]
+    return ["" if phase is None else f"{rounded_up(values[phase], 4):.4f}" for phase in shown]
 
 
 def _shown(count: int) -> list[int | None]:
@@ -125,8 +137,8 @@ def comparison(plans: dict[str, Plan | str]) -> RenderableType:
         schedule = Schedule(phases=plan.phases, selections=plan.selections)
         table.add_row(
             name,
-            f"{plan.epsilon:.4f}",
-            f"{min(group.epsilon_by_phase[-1] for group in plan.groups):.4f}",
+            f"{rounded_up(plan.epsilon, 4):.4f}",
+            f"{rounded_up(min(group.epsilon_by_phase[-1] for group in plan.groups), 4):.4f}",
             str(len(plan.phases)),
             f"{sum(phase.steps for phase in plan.phases):,}",
             spread,

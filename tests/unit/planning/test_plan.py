@@ -113,7 +113,7 @@ def test_a_plan_with_false_or_missing_statements_is_refused(small: dpal.Plan, ch
 
 
 def test_a_key_that_stands_twice_is_refused(small: dpal.Plan) -> None:
-    with pytest.raises(InvalidArgument, match="stands twice"):
+    with pytest.raises(InvalidArgument, match="appears twice"):
         dpal.read_plan(small.to_text().replace("{", '{"epsilon": 0.001, ', 1))
 
 

@@ -1,0 +1,121 @@
+"""Every line of the certificate and of the report is traced in docs/reports.md to where it comes from."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_campaigns import linear_model, linear_plan, linear_pool
+
+from dpal.campaign.campaign import Campaign
+from dpal.planning.selections import SELECTIONS
+from dpal.reports.assumptions import assumptions_of
+from dpal.reports.campaign_report import write_report
+from dpal.reports.certificate import certificate_of
+from dpal.reports.certificate_pdf import pages
+from dpal.reports.signature import new_keys, private_key, signed
+
+DOCUMENT = (Path(__file__).parents[3] / "docs/reports.md").read_text(encoding="utf-8")
+
+
+def traced(title: str) -> set[str]:
+    """The names in the first column of the table under these words; each row says where they come from."""
+    start = DOCUMENT.index(f"\n{title}:\n")
+    names: set[str] = set()
+    for row in re.match(r"\n.*\n\n((?:\|.*\n)+)", DOCUMENT[start:])[1].splitlines()[2:]:  # type: ignore[index]
+        first, origin = (cell.strip() for cell in row.strip("|").split(" | "))
+        assert len(origin) > 3, row
+        names |= {first, *(part.strip().strip("`") for part in first.split(","))}
+    return names
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traced") / "clinic"
+    Campaign.create(
+        folder,
+        plan=linear_plan(),
+        pool=linear_pool(),
+        model=linear_model(),
+        oracle="simulated",
+        evaluation=linear_pool(40),
+        evaluation_is_public=True,
+    ).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def certificate(campaign: Path) -> dict[str, Any]:
+    keys = campaign.parent / "keys"
+    new_keys(keys)
+    return signed(certificate_of(campaign), private_key(keys / "private.pem"))
+
+
+def fields(document: dict[str, Any]) -> set[str]:
+    """Names at the top, and one level below where they are the certificate's own; the plan has its own document."""
+    found = set(document)
+    for name in ("groups", "mechanisms"):
+        found |= {f"{name}.{key}" for each in document[name] for key in each}
+    return found | {f"charges.{key}" for key in document["charges"]}
+
+
+def untraced_lines(document: dict[str, Any]) -> set[str]:
+    """Lines on the certificate's pages that start with a heading or a label that the table does not have."""
+    shown = {
+        text.get_text() for page in pages(document) for text in page.texts if text.get_gid() in ("heading", "label")
+    }
+    assert len(shown) > 10
+    return shown - traced("Lines on the certificate's pages")
+
+
+def test_every_field_of_the_certificate(certificate: dict[str, Any]) -> None:
+    assert fields(certificate) - traced("Fields of the certificate's JSON file") == set()
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_every_parameter_of_every_selection(selection: str) -> None:
+    plan = linear_plan(selection=selection)
+    names = {f"mechanisms.{name}" for each in plan.selections for name in each.to_json()}
+    assert names
+    assert names - traced("Fields of the certificate's JSON file") == set()
+
+
+def test_every_line_on_the_certificates_pages(certificate: dict[str, Any]) -> None:
+    assert untraced_lines(certificate) == set()
+
+
+def test_every_assumption() -> None:
+    table = traced("Assumptions, on certificate and report")
+    for assumption in assumptions_of(accountant="pld", foreign_code=()):
+        assert assumption in table
+    (foreign,) = set(assumptions_of(accountant="rdp", foreign_code=("a:b",))) - set(
+        assumptions_of(accountant="rdp", foreign_code=())
+    )
+    assert foreign.removesuffix("a:b.") + "…" in table
+
+
+def headings(page: str) -> set[str]:
+    """Headings, columns, and rows that start with words."""
+    page = re.sub(r"(?s)<svg.*?</svg>", "", page)
+    found = re.findall(r"<h2>(.*?)</h2>", page) + re.findall(r"<th>(.*?)</th>", page)
+    found += [first for first in re.findall(r"<tr><td>(.*?)</td>", page) if not first.isdigit()]
+    return {unescape(each) for each in found if each}
+
+
+def test_every_line_of_the_report(campaign: Path) -> None:
+    path = write_report(campaign, campaign / "reports/report.html")
+    shown = headings(path.read_text(encoding="utf-8"))
+    assert {"Privacy", "checked", "agreement", "skipped", "seconds"} <= shown
+    assert shown - traced("Lines of the report") == set()
+    data = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    named = set(re.findall(r"`(\w+)`", DOCUMENT[DOCUMENT.index("Its JSON file has the same under these names") :]))
+    assert set(data) - named == set()
+
+
+def test_a_line_that_nobody_traced_is_found(certificate: dict[str, Any]) -> None:
+    assert fields(certificate | {"remark": "all is well"}) - traced("Fields of the certificate's JSON file") == {
+        "remark"
+    }
+    assert headings("<h2>Praise</h2><tr><td>stars</td>") - traced("Lines of the report") == {"Praise", "stars"}
