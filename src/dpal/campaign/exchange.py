@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign.answers import read_answer, word_for_no_label
-from dpal.campaign.facts import NO_LABEL, Answer
+from dpal.campaign.facts import NO_LABEL, SKIPPED, Answer
 from dpal.data import Pool
 from dpal.data.extras import optional
 from dpal.data.images import ImageRecords
@@ -90,15 +90,16 @@ def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
     return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
 
 
-def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
+def read_answers(file: Path, pool: Pool, asked: set[str], withdrawn: frozenset[str] = frozenset()) -> dict[str, Answer]:
     """The answers in a table with the columns id and label (or one column a class). Empty labels are not answers yet.
 
-    Everything is checked; if anything is wrong, all of it is listed and nothing is taken.
+    Everything is checked; if anything is wrong, all of it is listed and nothing is taken. Answers for withdrawn records
+    are not looked at and are given back as skipped.
     """
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
     wanted = ["id", *(pool.classes if pool.multi_label else ("label",))]
-    known = set(pool.ids.tolist())
+    known = {*pool.ids.tolist(), *withdrawn}
     problems: list[str] = []
     found: dict[str, Answer] = {}
     for line, cells in _rows(file, wanted):
@@ -107,6 +108,9 @@ def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
             continue
         # An id is taken as it stands; a spreadsheet may have put spaces around it.
         name = cells[0] if cells[0] in known else cells[0].strip()
+        if name in withdrawn:
+            found[name] = SKIPPED
+            continue
         if name not in asked:
             why = "was not asked for" if name in known else "is not in the pool"
             problems.append(f"line {line}: the id {name!r} {why}")

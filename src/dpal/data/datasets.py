@@ -1,7 +1,7 @@
 """The datasets with a name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpal.data.chexpert import DEFAULT_SIZE as CHEXPERT_SIZE
@@ -85,7 +85,7 @@ def load_dataset(
     if folder is None:
         for other in dataset.also_in:
             if all(file.present(other) for file in dataset.files(part, chosen)):
-                return dataset.read(other, part, chosen)
+                return replace(dataset.read(other, part, chosen), published=name)
     if not dataset.other_form_is_there(place, part):
         ensure(dataset.files(part, chosen), place, title=name, download=download)
-    return dataset.read(place, part, chosen)
+    return replace(dataset.read(place, part, chosen), published=name)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.extras import optional
-from dpal.data.records import Positions, Records, Values, decoding_workers
+from dpal.data.records import Positions, Records, Values, decoding_workers, file_stamp
 from dpal.errors import BadData, InvalidArgument
 
 # Modes that become 8-bit grey or colour without a choice of ours. 16-bit and float images need one: refused.
@@ -60,6 +60,10 @@ class ImageRecords(Records):
             else:
                 digest.update(each)
         return digest.hexdigest()
+
+    def stamps(self, positions: Positions) -> list[str]:
+        files = (self.encoded[position] for position in positions.tolist())
+        return [file_stamp(each) if isinstance(each, Path) else "" for each in files]
 
     def read(self, positions: Positions) -> Values:
         found = np.empty((len(positions), self.channels, self.height, self.width), dtype=np.uint8)

@@ -31,6 +31,10 @@ class Pool:
     labels: NDArray[np.int64] | NDArray[np.float32] | None = field(repr=False, default=None)
     multi_label: bool = False
     class_counts_are_public: bool = False
+    # The name of the published dataset this is a part of.
+    published: str | None = None
+    # Nobody gave ids, so that they say nothing about which record it is in another file.
+    ids_are_row_numbers: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:

@@ -5,6 +5,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +43,19 @@ class Records(ABC):
     def stamp(self) -> str:
         """Changes when the files behind the records do, as far as their sizes and times tell."""
         return ""
+
+    def stamps(self, positions: Positions) -> list[str]:
+        """The size and times of each record's own file. Empty where no file tells: then only reading does."""
+        return [""] * len(positions)
+
+
+def file_stamp(file: Path | str) -> str:
+    """Size, and times of the content and of the name: files that were exchanged for each other are noticed too."""
+    try:
+        facts = os.stat(file)  # noqa: PTH116 (a cell may hold something too long for a path)
+    except (OSError, ValueError):
+        return "missing"
+    return f"{facts.st_size},{facts.st_mtime_ns},{facts.st_ctime_ns}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +103,11 @@ class ArrayRecords(Records):
                 digest.update(part[start : start + _CHUNK].tobytes())
         return digest.hexdigest()
 
+    def stamps(self, positions: Positions) -> list[str]:
+        files = [getattr(part, "filename", None) for part in self._parts().values()]
+        stamp = "" if None in files else ";".join(file_stamp(str(file)) for file in files)
+        return [stamp] * len(positions)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextRecords(Records):
@@ -134,6 +153,9 @@ class Subset(Records):
 
     def stamp(self) -> str:
         return self.whole.stamp()
+
+    def stamps(self, positions: Positions) -> list[str]:
+        return self.whole.stamps(self.positions[positions])
 
 
 def is_text(value: object) -> bool:

@@ -21,7 +21,7 @@ ASSUMPTIONS = (
 
 
 _FEW_PHASES = 10
-INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "resumed")
+INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "withdrawn", "resumed")
 _PLACES = ("file", "folder", "labels", "ids", "name", "tokenizer")
 
 
