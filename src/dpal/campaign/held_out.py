@@ -7,7 +7,7 @@ import numpy as np
 from dpal.campaign.contents import Contents, chunks, few, fingerprints, fingerprints_of
 from dpal.data import Pool
 from dpal.data.records import Positions, Records, TextRecords, Values
-from dpal.errors import InvalidArgument
+from dpal.errors import BadData
 
 
 def require_held_out(
@@ -23,7 +23,7 @@ def require_held_out(
         known = set(contents.ids)
         shared = [name for name in evaluation.ids.tolist() if name in known]
         if shared:
-            raise _refused("ids", len(shared), f"{few(shared)}. Leave them out of one of the two")
+            raise _refused(f"{len(shared):,} id(s) with the pool: {few(shared)}")
     everyone = np.arange(len(evaluation))
     if not _by_contents(evaluation, pool):
         return
@@ -36,7 +36,7 @@ def require_held_out(
 def _require_other_contents(found: Collection[bytes], of_the_pool: Collection[bytes]) -> None:
     shared = sum(each in of_the_pool for each in found)
     if shared:
-        raise _refused("records", shared, "the same contents under whatever ids. Leave them out of one of the two")
+        raise _refused(f"the contents of {shared:,} record(s) with the pool, under whatever ids")
 
 
 def guarded(evaluation: Pool, inputs: Records, pool: Pool, contents: Contents) -> Records:
@@ -50,11 +50,10 @@ def _by_contents(evaluation: Pool, pool: Pool) -> bool:
     return evaluation.published is None or evaluation.published != pool.published
 
 
-def _refused(what: str, count: int, which: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"the number of {what} that the held-out set shares with the pool",
-        count,
-        f"0: its scores are shown, and would be about private records ({which}). Nothing was charged for this",
+def _refused(what: str) -> BadData:
+    return BadData(
+        f"The held-out set shares {what}. Its scores are shown, so they must be about public records alone: leave what "
+        "is shared out of one of the two. Nothing was changed."
     )
 
 
