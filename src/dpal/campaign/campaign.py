@@ -22,7 +22,7 @@ from dpal.campaign.config import (
     read_config,
     settings_hash,
 )
-from dpal.campaign.contents import CHUNK, Contents, fingerprints, text_fingerprints
+from dpal.campaign.contents import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.files import sync_folder, write_text, write_whole
 from dpal.campaign.head import remember
 from dpal.campaign.held_out import require_held_out
@@ -382,7 +382,7 @@ def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
     """
     records = pool.records
     everyone = np.arange(len(records))
-    stamps = records.stamps(everyone)
+    stamps = stamps_of(records, everyone, key)
     found: list[bytes] = []
     broken = 0
     starts = range(0, len(records), CHUNK)

@@ -47,7 +47,10 @@ def put_in_place(path: Path, sha256: str) -> bool:
 
 def is_whole(path: Path, sha256: str) -> bool:
     """Whether the file is there, with this hash."""
-    return path.is_file() and digest(path) == sha256
+    try:
+        return digest(path) == sha256
+    except (FileNotFoundError, IsADirectoryError):
+        return False
 
 
 def write_text(path: Path, text: str) -> None:

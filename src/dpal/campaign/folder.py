@@ -74,7 +74,11 @@ class CampaignFolder:
     def verify(self, *, recompute: bool = True) -> Verification:
         """Recompute every ε from the facts and compare with what was planned; without `recompute`, all but the ε."""
         with self._reader() as (store, recorded):
-            return verified(self.folder, recorded, store.seals(), recompute=recompute)
+            found = verified(self.folder, recorded, store.seals(), recompute=recompute)
+        if not found.holds and self.state().last > len(recorded):
+            # Somebody was writing meanwhile: the files are newer than the facts they were held against.
+            return self.verify(recompute=recompute)
+        return found
 
     def ledger(self) -> dict[str, object]:
         """What was charged, for any accountant."""

@@ -177,8 +177,8 @@ def _files_check(folder: Path, state: State) -> Check:
     if state.produced is not None:
         # Made, and died before it was recorded: it may not have got its name yet.
         name = checkpoint_name(state.produced.phase)
-        places = [place for place in (folder / name, draft_of(folder / name)) if place.is_file()]
-        if not any(is_whole(place, state.produced.sha256) for place in places):
+        # The draft first: while somebody is at it, it may get its name in between.
+        if not any(is_whole(place, state.produced.sha256) for place in (draft_of(folder / name), folder / name)):
             wrong.append(name)
         expected[name] = state.produced.sha256
     strange = [name for name in _models_in(folder) if name not in expected]

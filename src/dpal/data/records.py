@@ -45,7 +45,7 @@ class Records(ABC):
         return ""
 
     def stamps(self, positions: Positions) -> list[str]:
-        """The size and times of each record's own file. Empty where no file tells: then only reading does."""
+        """What tells a changed record without reading it: its file's size and times. Empty where only reading tells."""
         return [""] * len(positions)
 
 
