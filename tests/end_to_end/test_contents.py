@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from tiny_bert import WORDS, write_tiny_bert
 
 from dpal.campaign.faults import VARIABLE
+from dpal.campaign.folder import CampaignFolder
 
 DAMAGED, KILLED = 5, -signal.SIGKILL
 
@@ -33,10 +34,9 @@ def dpal(
 
 def refused(*words: object, cwd: Path, code: int = DAMAGED) -> str:
     """The message of a command that is refused, with nothing charged or changed by it."""
-    before = json.loads(dpal("status", "c", "--json", cwd=cwd).stdout)
+    before = CampaignFolder(cwd / "c").state()
     message = dpal(*words, cwd=cwd, codes=(code,)).stderr
-    after = json.loads(dpal("status", "c", "--json", cwd=cwd).stdout)
-    assert after["epsilon_spent"] == before["epsilon_spent"] and after["last_change"] == before["last_change"]
+    assert CampaignFolder(cwd / "c").state() == before
     return message
 
 
@@ -119,7 +119,7 @@ oracle: simulated
 
 def finishes(cwd: Path) -> None:
     dpal("run", "c", cwd=cwd)
-    assert json.loads(dpal("status", "c", "--json", cwd=cwd).stdout)["stage"] == "finished"
+    assert CampaignFolder(cwd / "c").state().finished
     assert holds(cwd)
     dpal("export-model", "c", "--to", "model.safetensors", cwd=cwd)
     assert load_file(cwd / "model.safetensors")["classifier.bias"].shape == (2,)
@@ -155,14 +155,14 @@ def test_a_consent_is_withdrawn_in_the_middle_and_while_a_phase_is_under_way(sca
         (scans / "scans" / name).unlink()
     # The second phase is charged and dies; then somebody it is training on withdraws.
     dpal("run", "c", cwd=scans, kill_at="train.step:2", codes=(KILLED,))
-    spent = json.loads(dpal("status", "c", "--json", cwd=scans).stdout)["epsilon_spent"]
+    charges = CampaignFolder(scans / "c").state().charges
     dpal("withdraw", "c", "healthy/04.png", "healthy/02.png", cwd=scans)
     (scans / "scans/healthy/04.png").unlink()
     assert holds(scans)
     finishes(scans)
-    status = json.loads(dpal("status", "c", "--json", cwd=scans).stdout)
-    assert status["epsilon_spent"] == spent
-    assert status["withdrawn"] == 3
+    state = CampaignFolder(scans / "c").state()
+    assert state.charges == charges
+    assert state.withdrawn == {"healthy/02.png", "ill/03.png", "healthy/04.png"}
 
 
 @pytest.mark.parametrize("point", ["train.produced", "train.checkpoint-written"])
