@@ -1,4 +1,4 @@
-"""Steps, crashes, imports, corrections, withdrawals and closed rounds in any order: the promises of a campaign hold throughout."""
+"""Steps, crashes, imports, corrections, withdrawals, closed rounds in any order: what a campaign promises holds."""
 
 import csv
 import shutil
