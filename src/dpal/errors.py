@@ -61,5 +61,9 @@ class DamagedCampaign(DpalError):
     """A campaign's files are not as they were written. Nothing was changed; the message says what to restore."""
 
 
+class RecordsChanged(DamagedCampaign):
+    """Records of a campaign's pool that are missing, unreadable or not as they were; the message names their ids."""
+
+
 class LabelsRefused(DpalError):
     """Labels that cannot be taken; the message lists every problem. None of them was taken."""

@@ -1,4 +1,4 @@
-"""Steps, crashes, imports, corrections and closed rounds in any order: the promises of a campaign hold throughout."""
+"""Steps, crashes, imports, corrections, withdrawals, closed rounds in any order: what a campaign promises holds."""
 
 import csv
 import shutil
@@ -58,6 +58,7 @@ class Campaigns(RuleBasedStateMachine):
         self.charges: list[ChargedSelection | ChargedTraining] = []
         self.spent = 0.0
         self.released: list[object] = []
+        self.withdrawn: set[str] = set()
 
     @initialize()
     def create(self) -> None:
@@ -74,8 +75,9 @@ class Campaigns(RuleBasedStateMachine):
         )
 
     def campaign(self) -> Campaign:
-        """Opened anew each time, as after a restart."""
-        return Campaign.open(self.folder, pool=POOL, model=linear_model())
+        """Opened anew each time, as after a restart, without the records that were withdrawn."""
+        pool = POOL.take([name for name in POOL.ids.tolist() if name not in self.withdrawn])
+        return Campaign.open(self.folder, pool=pool, model=linear_model())
 
     def state(self) -> State:
         return CampaignFolder(self.folder).state()
@@ -110,7 +112,7 @@ class Campaigns(RuleBasedStateMachine):
     @rule(data=st.data())
     def bring_labels(self, data: st.DataObject) -> None:
         """Some answers, new ones and corrections together; perhaps the import dies."""
-        asked = sorted(name for group in self.state().groups for name in group)
+        asked = sorted(name for group in self.state().groups for name in group if name not in self.withdrawn)
         names = data.draw(st.lists(st.sampled_from(asked), min_size=1, max_size=len(asked), unique=True))
         answers = {name: data.draw(st.sampled_from(ANSWERS)) for name in names}
         folder = CampaignFolder(self.folder)
@@ -129,14 +131,24 @@ class Campaigns(RuleBasedStateMachine):
     @rule(wrong=st.sampled_from(["id", "label", "conflict", "not asked"]))
     def bring_nonsense(self, wrong: str) -> None:
         state = self.state()
-        good = state.groups[0][0]
-        left = [name for name in POOL.ids.tolist() if name not in state.taken()]
+        good = next(name for name in state.groups[0] if name not in self.withdrawn)
+        left = [name for name in POOL.ids.tolist() if name not in state.taken() | self.withdrawn]
         lines = {"id": "nobody,yes", "label": f"{good},maybe", "conflict": f"{good},no", "not asked": f"{left[0]},yes"}
         path = self.root / "labels.csv"
         path.write_text(f"id,label\n{good},yes\n{lines[wrong]}\n")
         with pytest.raises(LabelsRefused):
             CampaignFolder(self.folder).import_labels(path, POOL)
         assert self.state() == state
+
+    @rule(name=st.sampled_from(POOL.ids.tolist()))
+    def withdraw(self, name: str) -> None:
+        """Not if that would leave nothing to train on or nobody to ask; perhaps while a step is charged."""
+        state = self.state()
+        trainable = {each for group in range(len(state.groups)) for each in state.trainable(group)}
+        first = set(state.groups[0]) - self.withdrawn if state.groups else set()
+        if trainable != {name} and first != {name} and len(self.withdrawn) < 3:
+            CampaignFolder(self.folder).withdraw(name)
+            self.withdrawn.add(name)
 
     @rule()
     def close_the_round(self) -> None:
@@ -177,6 +189,9 @@ class Campaigns(RuleBasedStateMachine):
         # Nobody is asked twice, retired records never.
         asked = [name for group in state.groups for name in group]
         assert len(asked) == len(set(asked))
+        # Who was withdrawn is waited for by nobody.
+        assert state.withdrawn == self.withdrawn
+        assert not {name for group in range(len(state.groups)) for name in state.missing(group)} & self.withdrawn
         self.charges, self.spent, self.released = charges, verification.epsilon_spent, released
 
     def teardown(self) -> None:

@@ -48,6 +48,13 @@ def linear_pool(records: int = 24) -> Pool:
     return replace(pool, ids_are_free_of_content=True)
 
 
+def linear_held_out(records: int = 40) -> Pool:
+    """Of the same kind as the linear pool's records, and none of them."""
+    values = np.random.default_rng(4).normal(size=(records, 4)).astype(np.float32)
+    labels = (values[:, 0] > 0).astype(np.int64)
+    return from_arrays(values, classes=["no", "yes"], labels=labels, ids=[f"h{i:02d}" for i in range(records)])
+
+
 def linear_plan(records: int = 24, **changed: Any) -> dpal.Plan:
     options = {"pool_size": records, "initial_size": 8, "query_sizes": (5, 4), "batch_size": 4, "epochs": 1}
     return small_plan(**(options | changed))

@@ -23,9 +23,11 @@ from dpal.campaign.config import (
     read_config,
     settings_hash,
 )
+from dpal.campaign.contents import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.files import sync_folder, write_text, write_whole
 from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
 from dpal.campaign.head import remember
+from dpal.campaign.held_out import require_held_out
 from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
 from dpal.campaign.runner import CampaignRun, Parts, created_fact
 from dpal.campaign.state import WEIGHTS
@@ -37,12 +39,12 @@ from dpal.errors import DamagedCampaign, InvalidArgument
 from dpal.models.registry import build_model, maker_of
 from dpal.planning import api
 from dpal.planning.plan import Plan
+from dpal.randomness import new_key
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
 from dpal.selection.foreign import require_separate_records
 from dpal.training.learner import Learner
 from dpal.training.sources import Readable
 
-_CHUNK = 1024
 # What create and open take as a model: a torch module, a name or import path, or a function that makes one.
 ModelLike = Any
 
@@ -228,22 +230,24 @@ def _parts(
         raise InvalidArgument("the evaluation's pool", "without labels", "labelled, or left out")
     if evaluation is not None and (evaluation.classes, evaluation.multi_label) != (pool.classes, pool.multi_label):
         raise InvalidArgument("the evaluation's classes", evaluation.classes, f"the pool's: {', '.join(pool.classes)}")
-    records = _inputs(pool, config.text)
+    inputs = _inputs(pool, config.text)
     if model is None and config.model is None:
         raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
     chosen = model if model is not None and not isinstance(model, str) else None
     scorer = _acquisition(config, pool, acquisition)
 
-    def learner() -> Learner:
+    def learner(records: Records) -> Learner:
         built = _built(config.model, pool, records, config.seed) if chosen is None else _module(chosen)
         return Learner(built, records, multi_label=pool.multi_label, settings=config.training.settings())
 
     return Parts(
         pool=pool,
+        inputs=inputs,
         learner=learner,
         acquisition=scorer,
         foreign_code=foreign_code(scorer, chosen if chosen is not None else config.model and config.model.name),
         oracle=as_oracle(config.oracle if oracle is None else oracle),
+        evaluation_as_given=evaluation,
         evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
         evaluated_classes=tuple(config.evaluation.classes)
         if config.evaluation is not None and config.evaluation.classes
@@ -362,16 +366,19 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             raise InvalidArgument(
                 "the number of initial records", len(set(initial)), f"{plan.groups[0].size:,}, as the plan says"
             )
-    if broken := _read_all(pool, pool.records):
+    key = new_key()
+    contents, broken = _read_all(pool, key)
+    if broken:
         parts.tell(
             f"{broken:,} records hold values that are not finite: they teach nothing, and their labels are wasted. "
             "Better repair them first. (This is about private records.)"
         )
-    if parts.evaluation is not None:
-        _read_all(parts.evaluation, parts.evaluation.records)
+    if parts.evaluation_as_given is not None:
+        held_out, _ = _read_all(parts.evaluation_as_given, key)
+        require_held_out(parts.evaluation_as_given, pool, contents, held_out.fingerprints)
     if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
         raise InvalidArgument("oracle", "simulated", f"files: the pool {pool.name} has no labels of its own")
-    learner = parts.learner()
+    learner = parts.learner(parts.inputs)
     if parts.evaluation is not None:
         _require_same_shape(learner.records, parts.evaluation.records)
     learner.rehearse(len(pool.classes), parts.acquisition.passes)
@@ -385,7 +392,9 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
         faults.reached("create.folder")
         write_whole(draft / WEIGHTS, learner.save)
         faults.reached("create.weights")
-        Store.create(draft)
+        contents.write(draft)
+        faults.reached("create.contents")
+        Store.create(draft, secret=key)
         store = Store(draft)
         fact = created_fact(
             plan=plan,
@@ -393,6 +402,7 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             acquisition=parts.acquisition,
             initial=initial,
             weights=draft / WEIGHTS,
+            contents=contents,
             config=config,
             foreign_code=parts.foreign_code,
         )
@@ -412,22 +422,27 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _read_all(pool: Pool, records: Records) -> int:
+def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
     """Every record once: a broken one is better found now than in week 2, when the error would tell about it.
 
-    Says how many hold values that are not finite.
+    Says what each held, and how many hold values that are not finite.
     """
-    if isinstance(records, TextRecords):
-        return 0
-    starts = range(0, len(records), _CHUNK)
-    console = Console(stderr=True)
+    records = pool.records
+    everyone = np.arange(len(records))
+    stamps = stamps_of(records, everyone, key)
+    found: list[bytes] = []
     broken = 0
-    for start in track(starts, description=f"checking {pool.name}", console=console, transient=True):
-        rows = records.read(np.arange(start, min(start + _CHUNK, len(records))))
+    starts = range(0, len(records), CHUNK)
+    if isinstance(records, TextRecords):
+        found, starts = text_fingerprints(records.texts, key), range(0)
+    for start in track(starts, description=f"checking {pool.name}", console=Console(stderr=True), transient=True):
+        rows = records.read(everyone[start : start + CHUNK])
+        found += fingerprints(rows, key)
         for part in rows.values() if isinstance(rows, dict) else (rows,):
             if part.dtype.kind == "f":
                 broken += int((~np.isfinite(part.reshape(len(part), -1)).all(axis=1)).sum())
-    return broken
+    ids = tuple(pool.ids.tolist())
+    return Contents(ids=ids, fingerprints=tuple(found), stamps=tuple(stamps), key=key), broken
 
 
 def _require_same_shape(records: Readable, others: Readable) -> None:

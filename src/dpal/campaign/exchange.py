@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign.answers import read_answer, word_for_no_label
-from dpal.campaign.facts import NO_LABEL, Answer
+from dpal.campaign.facts import NO_LABEL, SKIPPED, Answer
 from dpal.campaign.public_names import Names
 from dpal.data import Pool
 from dpal.data.extras import optional
@@ -91,12 +91,15 @@ def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
     return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
 
 
-def read_answers(file: Path, pool: Pool, asked: set[str], *, names: Names) -> dict[str, Answer]:
+def read_answers(
+    file: Path, pool: Pool, asked: set[str], *, names: Names, withdrawn: frozenset[str] = frozenset()
+) -> dict[str, Answer]:
     """The answers in a table with the columns id and label (or one column per class), by the records' own ids.
 
     Empty labels are not answers yet.
 
-    Everything is checked; if anything is wrong, all of it is listed and nothing is taken.
+    Everything is checked; if anything is wrong, all of it is listed and nothing is taken. Answers for withdrawn records
+    are not looked at and are given back as skipped.
     """
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
@@ -112,6 +115,9 @@ def read_answers(file: Path, pool: Pool, asked: set[str], *, names: Names) -> di
             problems.append(f"line {line}: {names.problem_with(cells[0])}")
             continue
         name = names.name_of(record_id)
+        if record_id in withdrawn:
+            found[record_id] = SKIPPED
+            continue
         if record_id not in asked:
             problems.append(f"line {line}: the id {name!r} was not asked for")
             continue

@@ -38,7 +38,8 @@ class Created(Fact):
     dpal_version: str
     plan: Mapping[str, Any] = field(repr=False)
     plan_hash: str
-    pool_fingerprint: str
+    # The hash of contents.db: every record's id and keyed fingerprint, in order.
+    contents: str
     pool_size: int
     classes: tuple[str, ...]
     multi_label: bool
@@ -110,6 +111,23 @@ class Closed(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Produced(Fact):
+    """A phase's model is made, and from here on belongs to its charge: this file and no other, whatever happens.
+
+    Recorded before the file gets its name, so that no model is ever there to be seen that the facts do not know.
+    """
+
+    kind: ClassVar[str] = "produced"
+    charge: int
+    phase: int
+    sha256: str
+    # The hash of the file that dpal export-model writes for this phase.
+    export_sha256: str
+    engine: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trained(Fact):
     """A phase's model, in a file with this hash. This is what was charged for."""
 
@@ -118,6 +136,7 @@ class Trained(Fact):
     phase: int
     file: str
     sha256: str
+    export_sha256: str
     engine: str
     seconds: float
 
@@ -147,6 +166,17 @@ class Resumed(Fact):
     charge: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn(Fact):
+    """Records that take part in nothing from here on. What was charged before stands."""
+
+    kind: ClassVar[str] = "withdrawn"
+    ids: tuple[str, ...] = field(repr=False)
+    reason: str = field(repr=False)
+    # Random, as for answers: whose consent was withdrawn must not be guessed from the chain's hash.
+    salt: str = field(repr=False, default_factory=fresh_salt)
+
+
 KINDS: dict[str, type[Fact]] = {
     each.kind: each
     for each in (
@@ -156,10 +186,12 @@ KINDS: dict[str, type[Fact]] = {
         Selected,
         Answered,
         Closed,
+        Produced,
         Trained,
         Evaluated,
         Finished,
         Resumed,
+        Withdrawn,
     )
 }
 

@@ -6,6 +6,7 @@ import signal
 POINTS = (
     "create.folder",
     "create.weights",
+    "create.contents",
     "create.database",
     "create.configuration",
     "create.moved",
@@ -26,6 +27,7 @@ POINTS = (
     "train.step",
     "train.trained",
     "train.checkpoint-drafted",
+    "train.produced",
     "train.checkpoint-written",
     "train.recorded",
     "evaluate.measured",

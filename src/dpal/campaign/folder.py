@@ -2,26 +2,28 @@
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from dpal.campaign import faults
 from dpal.campaign.config import NAME, read_config
+from dpal.campaign.contents import CheckedRecords, Contents, few, records_refused
 from dpal.campaign.exchange import export_requests, read_answers
-from dpal.campaign.facts import Answered, Closed
+from dpal.campaign.facts import Answered, Closed, Withdrawn
 from dpal.campaign.head import noted, require_not_behind
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.lock import only_writer, writer_of
 from dpal.campaign.public_names import Names, public_names
+from dpal.campaign.seals import fresh_seal
 from dpal.campaign.state import State, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of
 from dpal.campaign.store import Recorded, Store
 from dpal.campaign.verification import Verification, verified
 from dpal.data import Pool
 from dpal.data.opening import open_pool
-from dpal.errors import DamagedCampaign, InvalidArgument
+from dpal.errors import BadData, DamagedCampaign, InvalidArgument, RecordsChanged
 from dpal.planning.plan import Plan, Schedule, stated_plan
 
 
@@ -73,7 +75,11 @@ class CampaignFolder:
     def verify(self, *, recompute: bool = True) -> Verification:
         """Recompute every ε from the facts and compare with what was planned; without `recompute`, all but the ε."""
         with self._reader() as (store, recorded):
-            return verified(self.folder, recorded, store.seals(), recompute=recompute)
+            found = verified(self.folder, recorded, store.seals(), recompute=recompute)
+        if not found.holds and self.state().last > len(recorded):
+            # Somebody was writing meanwhile: the files are newer than the facts they were held against.
+            return self.verify(recompute=recompute)
+        return found
 
     def ledger(self) -> dict[str, object]:
         """What was charged, for any accountant."""
@@ -81,52 +87,114 @@ class CampaignFolder:
         facts = {"ledger_hash": state.last_hash, "is_private": self.status().is_private}
         return Ledger.of(state).to_json(self.plan.setting) | facts
 
-    def require_pool(self, pool: Pool) -> None:
-        """Refuse a pool that is not the campaign's: other ids, another order, other classes."""
-        created = self.state().created
-        if pool.fingerprint() != created.pool_fingerprint:
-            raise DamagedCampaign(
-                f"The pool has other ids or another order than the one the campaign {self.folder} was made with "
-                f"({len(pool):,} records now, {created.pool_size:,} then). Bring back the data as it was. "
-                "Nothing was changed."
+    def contents(self) -> Contents:
+        """Ids and fingerprints of the records that the campaign was made with. Never to be released."""
+        with self._reader() as (store, recorded):
+            created = fold(recorded[:1]).created
+            return Contents.read(self.folder, key=store.secret(), expected=created.contents)
+
+    def require_pool(self, pool: Pool, contents: Contents | None = None) -> Pool:
+        """The pool in the campaign's order and without withdrawn records. Refuse one with other ids or classes."""
+        state, contents = self.state(), contents or self.contents()
+        created = state.created
+        given, known = set(pool.ids.tolist()), set(contents.ids)
+        kept = [name for name in contents.ids if name not in state.withdrawn]
+        if missing := [name for name in kept if name not in given]:
+            raise self._records_refused(missing, "are not in the data any more", contents)
+        if strange := sorted(given - known):
+            raise RecordsChanged(
+                f"{len(strange):,} record(s) in the data are not in the campaign {self.folder}: {few(strange)}. A "
+                "campaign's pool does not grow: take them out, or make a new campaign. Nothing was changed."
             )
         if (pool.classes, pool.multi_label) != (created.classes, created.multi_label):
             raise DamagedCampaign(
                 f"The pool's classes are {', '.join(pool.classes)}; the campaign {self.folder} was made with "
                 f"{', '.join(created.classes)}, in this order. Nothing was changed."
             )
+        return pool if pool.ids.tolist() == kept else pool.take(kept)
+
+    def _records_refused(self, ids: list[str], what: str, contents: Contents) -> RecordsChanged:
+        row_numbers = contents.ids_are_row_numbers()
+        return records_refused(ids, what, folder=self.folder, row_numbers=row_numbers, charged=self._charge_words())
+
+    def _charge_words(self) -> str:
+        """What an error says about charges."""
+        return "Nothing was charged."
+
+    def withdraw(self, ids: Iterable[str] | str, *, reason: str = "") -> int:
+        """Take records out for good; says how many are new. They take part in nothing from now on.
+
+        All or none: an unknown id is refused. What was charged and released before stands.
+        """
+        wanted = list(dict.fromkeys([ids] if isinstance(ids, str) else ids))
+        known = set(self.contents().ids)
+        if unknown := [name for name in wanted if name not in known]:
+            raise BadData(
+                f"{len(unknown):,} id(s) are not in the campaign {self.folder}: {few(unknown, 20)}. No record was "
+                "withdrawn; correct them and give all ids again."
+            )
+        with self._writer() as journal:
+            state = journal.state
+            new = tuple(name for name in wanted if name not in state.withdrawn)
+            if not new:
+                return 0
+            seal = unseal = None
+            if state.open_charge is not None and state.produced is None:
+                # A step is charged, and nothing of it was ever released: it may be done on other records, as long as
+                # it is the only one that is. Its key goes, and with it the noise that was drawn for the records as
+                # they were. With the same noise, whatever the first attempt left behind (a draft, a copy of memory)
+                # and the model that comes would differ by nothing but the withdrawn records' gradients.
+                seal = fresh_seal(state.created.seed, len(state.charges) - 1, len(state.withdrawn) + len(new))
+                unseal = state.sealed_with
+            journal.add(Withdrawn(ids=new, reason=reason), seal=seal, unseal=unseal)
+            return len(new)
 
     def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
-        """Take answers from a table, all or none; says how many were new, corrected and unchanged."""
-        self.require_pool(pool)
+        """Take answers from a table, all or none; says how many were new, corrected and unchanged.
+
+        Those for withdrawn records are counted and not taken.
+        """
+        pool = self.require_pool(pool)
         with self._writer() as journal:
             state = journal.state
             asked = {name for group in state.groups for name in group}
-            answers = read_answers(Path(file), pool, asked, names=_names(journal.store, state, pool))
+            names = _names(journal.store, state, self.contents().ids)
+            answers = read_answers(Path(file), pool, asked, names=names, withdrawn=state.withdrawn)
+            withdrawn = [name for name in answers if name in state.withdrawn]
+            answers = {name: each for name, each in answers.items() if name not in state.withdrawn}
             changed = {name: each for name, each in answers.items() if state.answers.get(name) != each}
             faults.reached("import.checked")
             if changed:
                 journal.add(Answered(source=Path(file).name, answers=changed))
             faults.reached("import.recorded")
             new = sum(name not in state.answers for name in changed)
-            return {"new": new, "corrected": len(changed) - new, "unchanged": len(answers) - len(changed)}
+            unchanged = len(answers) - len(changed)
+            return {
+                "new": new,
+                "corrected": len(changed) - new,
+                "unchanged": unchanged,
+                "withdrawn": len(withdrawn),
+            }
 
     def export_labels(self, folder: Path | str, pool: Pool) -> int:
         """Write the records that wait for an answer to a folder; says how many."""
-        self.require_pool(pool)
+        contents = self.contents()
+        pool = self.require_pool(pool, contents)
         with self._reader() as (store, recorded):
             state = fold(recorded)
-            names = _names(store, state, pool)
+            names = _names(store, state, contents.ids)
         waiting = [name for group in range(len(state.groups)) for name in state.missing(group)]
         if waiting:
+            # People must see the very records that the model will be trained on.
+            checked = CheckedRecords(contents, pool, lambda ids, what: self._records_refused(ids, what, contents))
+            checked.check(pool.positions(waiting))
             export_requests(pool, waiting, Path(folder).absolute(), names=names)
         return len(waiting)
 
-    def identify(self, names: Sequence[str], pool: Pool) -> dict[str, str | None]:
+    def identify(self, names: Sequence[str]) -> dict[str, str | None]:
         """The ids of records by their names outside; None for what no record is called. For people inside."""
-        self.require_pool(pool)
         with self._reader() as (store, recorded):
-            known = _names(store, fold(recorded), pool)
+            known = _names(store, fold(recorded), self.contents().ids)
         return {name: known.id_of(name) for name in names}
 
     def close_round(self) -> int:
@@ -140,10 +208,10 @@ class CampaignFolder:
             return missing
 
 
-def _names(store: Store, state: State, pool: Pool) -> Names:
-    """What the pool's records are called outside."""
+def _names(store: Store, state: State, ids: Iterable[str]) -> Names:
+    """What the campaign's records are called outside, those that were withdrawn since included."""
     free = state.created.ids_are_free_of_content
-    return public_names(pool.ids.tolist(), secret=store.secret(), ids_are_free_of_content=free)
+    return public_names(ids, secret=store.secret(), ids_are_free_of_content=free)
 
 
 def plan_hash(document: Mapping[str, object]) -> str:

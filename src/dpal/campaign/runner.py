@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,22 @@ from numpy.typing import NDArray
 from dpal.campaign import faults
 from dpal.campaign.answers import read_answer
 from dpal.campaign.config import CampaignConfig, settings_hash
+from dpal.campaign.contents import CheckedRecords, Contents, write_stamps
 from dpal.campaign.facts import (
     Answer,
     Answered,
     Created,
     Evaluated,
     Finished,
+    Produced,
     Resumed,
     Selected,
     Trained,
 )
-from dpal.campaign.files import digest, write_whole
+from dpal.campaign.files import digest, put_in_place, write_draft, write_whole
 from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
+from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import charge_for_selection, charge_for_training
 from dpal.campaign.metrics import metrics_of
@@ -46,13 +49,14 @@ from dpal.campaign.state import (
 )
 from dpal.campaign.status import Status, status_of
 from dpal.data import Pool
+from dpal.data.records import Records, TextRecords
 from dpal.errors import DamagedCampaign, InvalidArgument
 from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.foreign import scores_by_record
-from dpal.selection.mechanisms import Chosen, Uniform
+from dpal.selection.mechanisms import Chosen, SelectionMechanism, Uniform
 from dpal.selection.planned import mechanism_of
 from dpal.training.learner import Learner
 
@@ -62,10 +66,14 @@ class Parts:
     """What a campaign works with, beside its folder. None of it is in the database."""
 
     pool: Pool
-    learner: Callable[[], Learner]
+    # What the model reads of the pool: texts as token numbers, anything else as it is.
+    inputs: Records
+    learner: Callable[[Records], Learner]
     acquisition: Acquisition
     oracle: Oracle
-    # A held-out set that is public, with the classes that count for several labels.
+    # A held-out set that is public, as it was given and as the model reads it; with the classes that count for several
+    # labels.
+    evaluation_as_given: Pool | None = None
     evaluation: Pool | None = None
     evaluated_classes: tuple[str, ...] | None = None
     # Import paths of an acquisition function and a model that are not dpal's.
@@ -80,24 +88,56 @@ class CampaignRun(CampaignFolder):
     def __init__(self, folder: Path | str, parts: Parts) -> None:
         super().__init__(folder)
         self.parts = parts
+        self._given_pool, self._given_inputs = parts.pool, parts.inputs
         self._learner: Learner | None = None
         self._loaded: str | None = None
-        self.require_pool(parts.pool)
-        planned = self.state().created.acquisition
-        if not is_same_code(acquisition_name(parts.acquisition), planned):
-            raise InvalidArgument("acquisition", acquisition_name(parts.acquisition), f"{planned}, as it was planned")
+        self._step_is_charged = False
+        state, contents = self.state(), self.contents()
+        given, planned = acquisition_name(parts.acquisition), state.created.acquisition
+        if not is_same_code(given, planned):
+            raise InvalidArgument("acquisition", given, f"{planned}, as it was planned")
+        self._take_records(state, contents)
+        if parts.evaluation_as_given is not None and parts.evaluation is not None:
+            require_held_out(parts.evaluation_as_given, parts.pool, contents)
+            records = guarded(parts.evaluation_as_given, parts.evaluation.records, parts.pool, contents)
+            self.parts = replace(self.parts, evaluation=replace(parts.evaluation, records=records))
+
+    def _take_records(self, state: State, contents: Contents) -> None:
+        """From here on there are the campaign's records alone: in its order, without withdrawn ones, each as it was."""
+        pool, inputs = self.require_pool(self._given_pool, contents), self._given_inputs
+        if pool is not self._given_pool:
+            inputs = inputs.subset(self._given_pool.positions(pool.ids))
+        checked = CheckedRecords(contents, pool, lambda ids, what: self._records_refused(ids, what, contents))
+        if not isinstance(pool.records, TextRecords):
+            pool, inputs = replace(pool, records=checked), checked
+        self.parts = replace(self.parts, pool=pool, inputs=inputs)
+        self._checked, self._withdrawn = checked, state.withdrawn
+        self._learner, self._loaded = None, None
+        self._check_files()
+
+    def _check_files(self) -> None:
+        if renewed := self._checked.check_files():
+            write_stamps(self.folder, renewed)
+
+    def _charge_words(self) -> str:
+        if not self._step_is_charged:
+            return super()._charge_words()
+        return "The step under way stays charged and nothing is lost: run again once this is settled."
 
     def run(self) -> Status:
         """Go on until labels are missing or everything is done. Call it again whenever; it continues where it was."""
         # Recorded, chained and certified once; certified again before anything is charged on it.
         read_plan(json.dumps(self.state().created.plan))
         with self._writer() as journal:
+            if journal.state.withdrawn != self._withdrawn:
+                self._take_records(journal.state, self.contents())
             while self._one_step(journal):
                 pass
             return status_of(self.folder, journal.state, self.plan)
 
     def _one_step(self, journal: Journal) -> bool:
         state = journal.state
+        self._step_is_charged = state.open_charge is not None
         if self._must_evaluate(state):
             self._evaluate(journal)
             return True
@@ -120,7 +160,8 @@ class CampaignRun(CampaignFolder):
     def _charged(self, journal: Journal, charge: Charge, point: str) -> tuple[int, Randomness, State]:
         """Charge and commit, or take up a charge that was committed before; then the step's own randomness.
 
-        The step sees the facts up to its charge and no later ones, so doing it again is doing the same.
+        The step sees the facts up to its charge and no later ones, so doing it again is doing the same. Only
+        withdrawals count whenever they come: they bring a new key, so it is another step, and the only one that ends.
         """
         state = journal.state
         seed = state.created.seed
@@ -131,13 +172,15 @@ class CampaignRun(CampaignFolder):
             number = state.open_charge[0]
             journal.add(Resumed(charge=number))
             self.parts.tell("resuming a step that was charged: same charge, same randomness")
+        self._step_is_charged = True
         faults.reached(f"{point}.charged")
-        return number, randomness_of(journal.store.seal(number), seed), journal.state_at(number)
+        key = journal.store.seal(journal.state.sealed_with or number)
+        seen = replace(journal.state_at(number), withdrawn=journal.state.withdrawn)
+        return number, randomness_of(key, seed), seen
 
     def _select(self, journal: Journal, group: int) -> None:
         if group > 0:
-            # Whatever can be refused is refused before the charge.
-            self._learner_at(journal.state)
+            self._ready(journal.state)
         charge, randomness, seen = self._charged(journal, charge_for_selection(self.schedule, group), "select")
         chosen = self._chosen(seen, group, randomness)
         faults.reached("select.chosen")
@@ -148,7 +191,7 @@ class CampaignRun(CampaignFolder):
             retired=tuple(str(name) for name in chosen.retired),
             threshold=chosen.threshold,
         )
-        journal.add(fact, unseal=charge)
+        journal.add(fact, unseal=journal.state.sealed_with)
         faults.reached("select.recorded")
         of, planned = "the initial set" if group == 0 else f"query {group}", self.plan.groups[group].size
         fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
@@ -158,11 +201,10 @@ class CampaignRun(CampaignFolder):
         pool = self.parts.pool
         if group == 0:
             if state.created.initial:
-                names = np.asarray(state.created.initial, dtype=np.str_)
-                return Chosen(to_label=names, retired=np.empty(0, dtype=np.str_))
-            size = self.plan.groups[0].size
-            mechanism = Uniform(query_size=size, highest=1.0)
-            return mechanism.select(np.zeros(len(pool)), randomness=randomness, ids=pool.ids)
+                names = [name for name in state.created.initial if name not in state.withdrawn]
+                return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
+            mechanism = Uniform(query_size=self.plan.groups[0].size, highest=1.0)
+            return _selected(mechanism, np.zeros(len(pool)), pool.ids, randomness)
         mechanism = mechanism_of(self.schedule.selections[group - 1], self.parts.acquisition)
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
@@ -173,7 +215,7 @@ class CampaignRun(CampaignFolder):
         else:
             scores = self._scores(state, left, randomness)
         faults.reached("select.scored")
-        return mechanism.select(scores, randomness=randomness, ids=pool.ids[left])
+        return _selected(mechanism, scores, pool.ids[left], randomness)
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and whom it took. In simulations only: scores are private."""
@@ -184,12 +226,16 @@ class CampaignRun(CampaignFolder):
             )
         if not 1 <= group < len(state.selected):
             raise InvalidArgument("the query", group, f"from 1 to {len(state.selected) - 1}, the queries so far")
-        charge = state.selected[group].charge
         with self._reader() as (_, recorded):
-            seen = fold(recorded[:charge])
+            (number,) = (each.number for each in recorded if each.fact == state.selected[group])
+            before, charged = fold(recorded[: number - 1]), fold(recorded[: state.selected[group].charge])
+        # The step saw the facts up to its charge, and withdrawals up to its end.
+        seen = replace(charged, withdrawn=before.withdrawn)
         taken = seen.taken()
         left = np.flatnonzero([name not in taken for name in self.parts.pool.ids.tolist()])
-        randomness = randomness_of(fresh_seal(state.created.seed, len(seen.charges) - 1), state.created.seed)
+        withdrawn = len(seen.withdrawn) if seen.withdrawn != charged.withdrawn else 0
+        key = fresh_seal(state.created.seed, len(seen.charges) - 1, withdrawn)
+        randomness = randomness_of(key, state.created.seed)
         chosen = {*state.selected[group].to_label, *state.selected[group].retired}
         return self._scores(seen, left, randomness), np.asarray(
             [self.parts.pool.ids[place] in chosen for place in left]
@@ -201,52 +247,79 @@ class CampaignRun(CampaignFolder):
         return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, journal: Journal, phase: int) -> None:
-        state = journal.state
-        learner = self._learner_at(state)
         path = self.folder / checkpoint_name(phase)
-        if state.open_charge is None:
-            if not any(state.trainable(group) for group in range(len(state.groups))):
-                allowed = "at least 1 to train on. Import labels (also after a round was closed); nothing was charged"
-                raise InvalidArgument("the number of labels", 0, allowed)
-            if path.exists():
-                raise DamagedCampaign(
-                    f"{path} is there, but the database knows nothing of it: the database is older than the folder. "
-                    "Restore the whole folder from its newest backup. Nothing was changed."
-                )
-        charge, randomness, seen = self._charged(journal, charge_for_training(self.schedule, phase), "train")
-        mark = f"charge {charge}: {seen.last_hash}"
-        started = time.monotonic()
-        engine = learner.engine_in(path, mark) if path.exists() else None
-        if engine is None:
-            # From here on the weights are no longer the recorded ones, also if training ends early.
-            self._loaded = None
-            groups = [self.parts.pool.positions(seen.trainable(group)) for group in range(len(seen.groups))]
-            result = learner.train(
-                self.schedule.phases[phase],
-                groups,
-                _targets(seen, self.parts.pool),
-                randomness=randomness,
-                description=f"phase {phase + 1} of {len(self.schedule.phases)}",
-                after_step=lambda step: faults.reached("train.step"),
+        made = journal.state.produced or self._produce(journal, phase, path)
+        # It may have been seen, so it and no other is this charge's model.
+        if not put_in_place(path, made.sha256):
+            raise DamagedCampaign(
+                f"The model of phase {phase + 1} was made, but neither {path} nor its draft is there as it was "
+                "recorded. Restore it from a backup: training again would release a second model on one charge, which "
+                "the plan does not pay for. Nothing was changed."
             )
-            engine = result.engine
-            faults.reached("train.trained")
-            write_whole(
-                path, lambda draft: learner.save(draft, mark=mark, engine=result.engine), point="train.checkpoint"
-            )
-            faults.reached("train.checkpoint-written")
-        # Otherwise this very charge's model is there already: it may have been seen, so it and no other is recorded.
+        faults.reached("train.checkpoint-written")
         fact = Trained(
-            charge=charge,
+            charge=made.charge,
             phase=phase,
             file=checkpoint_name(phase),
-            sha256=digest(path),
-            engine=engine,
-            seconds=round(time.monotonic() - started, 3),
+            sha256=made.sha256,
+            export_sha256=made.export_sha256,
+            engine=made.engine,
+            seconds=made.seconds,
         )
-        journal.add(fact, unseal=charge)
+        journal.add(fact, unseal=journal.state.sealed_with)
         faults.reached("train.recorded")
         self.parts.tell(f"phase {phase + 1} of {len(self.schedule.phases)} trained")
+
+    def _produce(self, journal: Journal, phase: int, path: Path) -> Produced:
+        """Charge, train, and record which model it is before the file gets the name under which it can be seen."""
+        state = journal.state
+        if state.open_charge is None and not any(state.trainable(group) for group in range(len(state.groups))):
+            allowed = "at least 1 to train on. Import labels (also after a round was closed); nothing was charged"
+            raise InvalidArgument("the number of labels", 0, allowed)
+        if path.exists():
+            raise DamagedCampaign(
+                f"{path} is there, but the database knows nothing of it: the database is older than the folder. "
+                "Restore the whole folder from its newest backup. Nothing was changed."
+            )
+        learner = self._ready(state)
+        charge, randomness, seen = self._charged(journal, charge_for_training(self.schedule, phase), "train")
+        started = time.monotonic()
+        # From here on the weights are no longer the recorded ones, also if training ends early.
+        self._loaded = None
+        groups = [self.parts.pool.positions(seen.trainable(group)) for group in range(len(seen.groups))]
+        result = learner.train(
+            self.schedule.phases[phase],
+            groups,
+            _targets(seen, self.parts.pool),
+            randomness=randomness,
+            description=f"phase {phase + 1} of {len(self.schedule.phases)}",
+            after_step=lambda step: faults.reached("train.step"),
+        )
+        faults.reached("train.trained")
+        export_sha256 = self._export_hash(learner)
+        draft = write_draft(path, learner.save)
+        faults.reached("train.checkpoint-drafted")
+        made = Produced(
+            charge=charge,
+            phase=phase,
+            sha256=digest(draft),
+            export_sha256=export_sha256,
+            engine=result.engine,
+            seconds=round(time.monotonic() - started, 3),
+        )
+        # Nothing removes the draft from here on, not even if this fails: the fact may be committed all the same.
+        journal.add(made)
+        faults.reached("train.produced")
+        return made
+
+    def _export_hash(self, learner: Learner) -> str:
+        """The hash of the file that `export_model` would write now."""
+        draft = self.folder / "checkpoints" / ".export.draft"
+        try:
+            learner.export(draft)
+            return digest(draft)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def _ask(self, journal: Journal, group: int) -> bool:
         """Ask the oracle; False if it answers later. Answers that were given before it failed are kept."""
@@ -320,10 +393,17 @@ class CampaignRun(CampaignFolder):
             "ledger_hash": state.last_hash,
         }
 
+    def _ready(self, state: State) -> Learner:
+        """The learner, and records that are as they were: whatever can be refused is refused before the charge."""
+        learner = self._learner_at(state)
+        if not learner.in_memory:
+            self._check_files()
+        return learner
+
     def _learner_at(self, state: State) -> Learner:
         """The learner with the newest recorded weights. A file that is not as recorded is refused."""
         if self._learner is None:
-            self._learner = self.parts.learner()
+            self._learner = self.parts.learner(self.parts.inputs)
         file, sha256 = WEIGHTS, state.created.weights
         if state.trained:
             file, sha256 = state.trained[-1].file, state.trained[-1].sha256
@@ -337,6 +417,21 @@ class CampaignRun(CampaignFolder):
             self._learner.load(path)
             self._loaded = sha256
         return self._learner
+
+
+def _selected(
+    mechanism: SelectionMechanism, scores: NDArray[np.float64], ids: NDArray[np.str_], randomness: Randomness
+) -> Chosen:
+    """The choice of a mechanism. Where withdrawals left fewer records than its ε was computed for, blanks fill up.
+
+    A blank has the lowest score, as in the definition of neighbouring pools, and is nobody when it is chosen.
+    """
+    blanks = max(0, mechanism.query_size - len(ids), getattr(mechanism, "unlabelled", 0) - len(ids))
+    names = np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)])
+    chosen = mechanism.select(np.concatenate([scores, np.zeros(blanks)]), randomness=randomness, ids=names)
+    return replace(
+        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
+    )
 
 
 def _targets(state: State, pool: Pool) -> NDArray[np.generic]:
@@ -356,6 +451,7 @@ def created_fact(
     acquisition: Acquisition,
     initial: Sequence[str],
     weights: Path,
+    contents: Contents,
     config: CampaignConfig,
     foreign_code: tuple[str, ...],
 ) -> Created:
@@ -367,7 +463,7 @@ def created_fact(
         dpal_version=__version__,
         plan=document,
         plan_hash=plan_hash(document),
-        pool_fingerprint=pool.fingerprint(),
+        contents=contents.hash(),
         pool_size=len(pool),
         classes=pool.classes,
         multi_label=pool.multi_label,

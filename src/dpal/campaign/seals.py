@@ -5,11 +5,15 @@ import hashlib
 from dpal.randomness import Randomness, SealedRandomness, SeededRandomness, new_key
 
 
-def fresh_seal(seed: int | None, charge: int) -> bytes:
-    """A key for the charge of this ordinal: from the system's entropy, or from a seed that protects nobody."""
+def fresh_seal(seed: int | None, charge: int, withdrawn: int = 0) -> bytes:
+    """A key for the charge of this ordinal: from the system's entropy, or from a seed that protects nobody.
+
+    `withdrawn` is how many records were withdrawn, where that happened while the charge was open.
+    """
     if seed is None:
         return new_key()
-    return hashlib.sha256(f"dpal, nothing is private: {seed}, {charge}".encode()).digest()
+    again = f", {withdrawn}" if withdrawn else ""
+    return hashlib.sha256(f"dpal, nothing is private: {seed}, {charge}{again}".encode()).digest()
 
 
 def randomness_of(key: bytes, seed: int | None) -> Randomness:

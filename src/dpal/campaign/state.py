@@ -15,9 +15,11 @@ from dpal.campaign.facts import (
     Evaluated,
     Fact,
     Finished,
+    Produced,
     Resumed,
     Selected,
     Trained,
+    Withdrawn,
 )
 from dpal.campaign.store import Recorded
 from dpal.errors import DamagedCampaign
@@ -37,6 +39,10 @@ class State:
     charges: tuple[tuple[int, Charge], ...] = ()
     # Charged, and its release is not recorded yet.
     open_charge: tuple[int, Charge] | None = None
+    # The fact that the open charge's key is sealed with: the charge, or a withdrawal that replaced the key.
+    sealed_with: int | None = None
+    # The model of the open charge, once it is made.
+    produced: Produced | None = None
     selected: tuple[Selected, ...] = ()
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer], repr=False)
     closed: frozenset[int] = frozenset()
@@ -45,6 +51,7 @@ class State:
     finished: bool = False
     resumed: int = 0
     corrections: int = 0
+    withdrawn: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
@@ -52,11 +59,12 @@ class State:
 
     def missing(self, group: int) -> list[str]:
         """The ids of a group that nobody has answered."""
-        return [name for name in self.groups[group] if name not in self.answers]
+        return [name for name in self.groups[group] if name not in self.answers and name not in self.withdrawn]
 
     def trainable(self, group: int) -> list[str]:
-        """The ids of a group with a label; skipped ones take no part."""
-        return [name for name in self.groups[group] if self.answers.get(name, NO_LABEL[0]) not in NO_LABEL]
+        """The ids of a group with a label; skipped and withdrawn ones take no part."""
+        labelled = (name for name in self.groups[group] if self.answers.get(name, NO_LABEL[0]) not in NO_LABEL)
+        return [name for name in labelled if name not in self.withdrawn]
 
     def taken(self) -> set[str]:
         """Ids that no selection may offer again."""
@@ -106,19 +114,28 @@ def _after(state: State, number: int, fact: Fact) -> State:
             expected = len(state.selected) if isinstance(fact, ChargedSelection) else len(state.trained)
             position = fact.group if isinstance(fact, ChargedSelection) else fact.phase
             _require(position == expected, number, "a charge out of order")
-            return replace(state, charges=(*state.charges, (number, fact)), open_charge=(number, fact))
+            charges = (*state.charges, (number, fact))
+            return replace(state, charges=charges, open_charge=(number, fact), sealed_with=number)
         case Selected():
             _require(_is_open(state, fact.charge, ChargedSelection), number, "a selection without a charge")
             _require(fact.group == len(state.selected), number, "a selection out of order")
             everyone = [*fact.to_label, *fact.retired]
             is_new = len(set(everyone)) == len(everyone) and not state.taken() & set(everyone)
             _require(is_new, number, "a record selected twice")
-            return replace(state, selected=(*state.selected, fact), open_charge=None)
+            _require(not state.withdrawn & set(everyone), number, "a selection of a withdrawn record")
+            return replace(state, selected=(*state.selected, fact), open_charge=None, sealed_with=None)
+        case Produced():
+            _require(_is_open(state, fact.charge, ChargedTraining), number, "a model without a charge")
+            _require(fact.phase == len(state.trained) and state.produced is None, number, "a second model")
+            return replace(state, produced=fact)
         case Trained():
             _require(_is_open(state, fact.charge, ChargedTraining), number, "a model without a charge")
             _require(fact.phase == len(state.trained), number, "a phase out of order")
             _require(fact.file == checkpoint_name(fact.phase), number, "a model in another place")
-            return replace(state, trained=(*state.trained, fact), open_charge=None)
+            made = state.produced
+            same = made is not None and (fact.sha256, fact.export_sha256) == (made.sha256, made.export_sha256)
+            _require(same, number, "another model than the one that was made")
+            return replace(state, trained=(*state.trained, fact), open_charge=None, sealed_with=None, produced=None)
         case Answered():
             asked = {name for group in state.groups for name in group}
             _require(set(fact.answers) <= asked, number, "an answer that nobody asked for")
@@ -141,6 +158,12 @@ def _after(state: State, number: int, fact: Fact) -> State:
             is_open = state.open_charge is not None and state.open_charge[0] == fact.charge
             _require(is_open, number, "the resumption of nothing")
             return replace(state, resumed=state.resumed + 1)
+        case Withdrawn():
+            is_new = bool(fact.ids) and not state.withdrawn & set(fact.ids)
+            _require(is_new, number, "a second withdrawal of a record")
+            # A step under way gets a new key with the withdrawal, unless its model is made already.
+            sealed_with = state.sealed_with if state.open_charge is None or state.produced is not None else number
+            return replace(state, withdrawn=state.withdrawn | set(fact.ids), sealed_with=sealed_with)
         case _:
             raise DamagedCampaign(f"Fact {number} ({fact.kind}) cannot stand here.")
 

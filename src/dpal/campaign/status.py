@@ -25,6 +25,7 @@ class Status:
     cannot_tell: int
     retired: int
     corrected: int
+    withdrawn: int
     # At most: what the plan says for the end of the phase that is charged or comes next.
     epsilon_spent: float
     epsilon_budget: float
@@ -41,7 +42,7 @@ class Status:
 def status_of(folder: Path, state: State, plan: Plan) -> Status:
     """The status that follows from the state."""
     step = next_step(state, Schedule(phases=plan.phases, selections=plan.selections))
-    answers = list(state.answers.values())
+    answers = [answer for name, answer in state.answers.items() if name not in state.withdrawn]
     asked = sum(len(group) for group in state.groups)
     without = {word: answers.count(word) for word in (SKIPPED, CANNOT_TELL)}
     return Status(
@@ -58,6 +59,7 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         cannot_tell=without[CANNOT_TELL],
         retired=sum(len(each.retired) for each in state.selected),
         corrected=state.corrections,
+        withdrawn=len(state.withdrawn),
         epsilon_spent=epsilon_charged(state, plan),
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,

@@ -12,7 +12,6 @@ from pathlib import Path
 from dpal.campaign import faults
 from dpal.campaign.facts import Fact, from_text, to_text
 from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
-from dpal.randomness import new_key
 
 NAME = "campaign.db"
 SCHEMA_VERSION = 2
@@ -76,8 +75,8 @@ class Store:
             raise
 
     @staticmethod
-    def create(folder: Path) -> None:
-        """A new, empty database."""
+    def create(folder: Path, *, secret: bytes) -> None:
+        """A new database with the campaign's key, and no facts."""
         path = folder / NAME
         # Labels and keys are for the owner's eyes.
         path.touch(mode=0o600)
@@ -90,7 +89,7 @@ class Store:
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {SCHEMA_VERSION}; "
                 f"{_SCHEMA} COMMIT;"
             )
-            connection.execute("INSERT INTO secret VALUES (?)", (new_key(),))
+            connection.execute("INSERT INTO secret VALUES (?)", (secret,))
         finally:
             connection.close()
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from dpal.campaign.config import NAME as CONFIGURATION
 from dpal.campaign.config import read_config, settings_hash
+from dpal.campaign.contents import NAME as CONTENTS
+from dpal.campaign.contents import Contents
 from dpal.campaign.facts import ChargedSelection, ChargedTraining, Finished, to_text
-from dpal.campaign.files import digest
+from dpal.campaign.files import draft_of, is_whole
 from dpal.campaign.ledger import Ledger, planned_charge
 from dpal.campaign.state import (
     WEIGHTS,
@@ -126,11 +128,12 @@ def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
 
 
 def _sizes_check(state: State, plan: Plan) -> Check:
-    """No selection took more than it was to take; the initial set is exactly as large as planned."""
+    """No selection took more than it was to take; the initial set is as large as planned, but for withdrawn records."""
     sizes = [len(each.to_label) for each in state.selected]
     allowed = [group.size for group in plan.groups]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
-    holds = holds and (not sizes or sizes[0] == allowed[0]) and len(state.taken()) <= state.created.pool_size
+    holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))
+    holds = holds and len(state.taken()) <= state.created.pool_size
     return Check(what="sizes", holds=holds, detail=f"{sizes} records selected, planned at most {allowed[: len(sizes)]}")
 
 
@@ -160,7 +163,7 @@ def _agreement(state: State, plan: Plan, epsilon: float) -> Check:
 
 def _releases_check(state: State, sealed: Sequence[int]) -> Check:
     """The fold refuses a release without a charge; here: no key outlives its release."""
-    pending = [] if state.open_charge is None else [state.open_charge[0]]
+    pending = [] if state.sealed_with is None else [state.sealed_with]
     detail = f"{len(state.selected) + len(state.trained)} releases, each after its own charge"
     if pending:
         detail += "; one charge waits for its release"
@@ -172,10 +175,19 @@ def _releases_check(state: State, sealed: Sequence[int]) -> Check:
 def _files_check(folder: Path, state: State) -> Check:
     """Every model as it was recorded, the configuration as it was, and no model that nobody recorded."""
     expected = {each.file: each.sha256 for each in state.trained} | {WEIGHTS: state.created.weights}
-    wrong = [name for name, sha256 in expected.items() if not _is_whole(folder / name, sha256)]
-    # A phase that was charged may have written its model and died before the record.
-    waiting = {checkpoint_name(len(state.trained))} if state.open_charge is not None else set[str]()
-    strange = [name for name in _models_in(folder) if name not in expected and name not in waiting]
+    wrong = [name for name, sha256 in expected.items() if not is_whole(folder / name, sha256)]
+    if state.produced is not None:
+        # Made, and died before it was recorded: it may not have got its name yet.
+        name = checkpoint_name(state.produced.phase)
+        # The draft first: while somebody is at it, it may get its name in between.
+        if not any(is_whole(place, state.produced.sha256) for place in (draft_of(folder / name), folder / name)):
+            wrong.append(name)
+        expected[name] = state.produced.sha256
+    strange = [name for name in _models_in(folder) if name not in expected]
+    try:
+        Contents.read(folder, key=b"", expected=state.created.contents)
+    except DpalError:
+        wrong.append(CONTENTS)
     try:
         same = settings_hash(read_config(folder / CONFIGURATION)) == state.created.settings
     except DpalError:
@@ -190,7 +202,3 @@ def _files_check(folder: Path, state: State) -> Check:
 
 def _models_in(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.glob("checkpoints/*.safetensors"))
-
-
-def _is_whole(path: Path, sha256: str) -> bool:
-    return path.is_file() and digest(path) == sha256

@@ -17,7 +17,7 @@ from dpal.cli.app import app
 from dpal.cli.certificates import verify_certificate_file
 from dpal.cli.output_files import Force, require_free
 from dpal.cli.questions import ask
-from dpal.errors import DpalError, InvalidArgument
+from dpal.errors import BadData, DpalError, InvalidArgument, MissingData
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
@@ -202,6 +202,43 @@ def report(
         typer.echo(path.with_suffix(".json").read_text(encoding="utf-8"))
     else:
         Console().print(f"written to {escape(str(path))}")
+
+
+@app.command()
+def withdraw(
+    campaign: Folder,
+    ids: Annotated[list[str] | None, typer.Argument(help="The ids of the records.", metavar="ID...")] = None,
+    reason: Annotated[str, typer.Option(help="Why, for your own records. It stays in the campaign.")] = "",
+    from_file: Annotated[Path | None, typer.Option(help="A text file with one id per line.", metavar="FILE")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take records out of a campaign for good, such as after a withdrawn consent. The campaign goes on without them.
+
+    They are not scored, offered, trained on or exported any more, and their files may be deleted. What was trained and
+    selected before stands. Example: dpal withdraw clinic scan-17.png --reason "consent withdrawn"
+    """
+    wanted = [*(ids or ()), *([] if from_file is None else _lines(from_file))]
+    if not wanted:
+        raise InvalidArgument("the number of ids", 0, "at least 1: name them, or give --from-file")
+    folder = CampaignFolder(campaign)
+    count = folder.withdraw(wanted, reason=reason)
+    if as_json:
+        typer.echo(json.dumps({"withdrawn": count, "withdrawn_before": len(set(wanted)) - count}))
+        return
+    console = Console()
+    before = f", {len(set(wanted)) - count:,} had been before" if count < len(set(wanted)) else ""
+    console.print(f"{count:,} records are withdrawn for good{before}. Continue with: dpal run {escape(str(campaign))}")
+    if folder.contents().ids_are_row_numbers():
+        console.print("The ids are row numbers: leave the rows in place. They may be emptied, not removed.")
+
+
+def _lines(file: Path) -> list[str]:
+    if not file.is_file():
+        raise MissingData(f"There is no file {file}.")
+    try:
+        return [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise BadData(f"{file} is not a text in UTF-8, with one id per line. No record was withdrawn.") from error
 
 
 @app.command("export-model")

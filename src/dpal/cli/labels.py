@@ -63,6 +63,8 @@ def import_(
         f"{counts['new']:,} new, {counts['corrected']:,} corrected, {counts['unchanged']:,} as before; "
         f"{status.waiting_for_labels:,} still missing. Next: {status.next_step}"
     )
+    if counts["withdrawn"]:
+        Console().print(f"{counts['withdrawn']:,} answers for withdrawn records were ignored.")
 
 
 @labels_app.command("identify")
@@ -75,7 +77,7 @@ def identify(
 
     Only for people who may see the records' ids.
     """
-    found = CampaignFolder(campaign).identify(names, open_data(campaign))
+    found = CampaignFolder(campaign).identify(names)
     if as_json:
         typer.echo(json.dumps(found))
     else:

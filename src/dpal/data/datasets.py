@@ -86,7 +86,7 @@ def load_dataset(
     if folder is None:
         for other in dataset.also_in:
             if all(file.present(other) for file in dataset.files(part, chosen)):
-                return replace(dataset.read(other, part, chosen), ids_are_free_of_content=True)
+                return replace(dataset.read(other, part, chosen), published=name, ids_are_free_of_content=True)
     if not dataset.other_form_is_there(place, part):
         ensure(dataset.files(part, chosen), place, title=name, download=download)
-    return replace(dataset.read(place, part, chosen), ids_are_free_of_content=True)
+    return replace(dataset.read(place, part, chosen), published=name, ids_are_free_of_content=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.extras import optional
-from dpal.data.records import Form, PartForm, Positions, Records, Values, decoding_workers
+from dpal.data.records import Form, PartForm, Positions, Records, Values, decoding_workers, file_stamp
 from dpal.errors import BadData, InvalidArgument
 
 # Modes that become 8-bit grey or colour without a choice of ours. 16-bit and float images need one: refused.
@@ -56,6 +56,14 @@ class ImageRecords(Records):
             else:
                 digest.update(each)
         return digest.hexdigest()
+
+    def stamps(self, positions: Positions) -> list[str]:
+        files = (self.encoded[position] for position in positions.tolist())
+        # Encoded bytes are in memory, and much faster to hash than to decode.
+        return [
+            file_stamp(each) if isinstance(each, Path) else hashlib.blake2b(each, digest_size=16).hexdigest()
+            for each in files
+        ]
 
     def read(self, positions: Positions) -> Values:
         found = np.empty((len(positions), self.channels, self.size, self.size), dtype=np.uint8)

@@ -33,6 +33,10 @@ class Pool:
     class_counts_are_public: bool = False
     # Ids may be shown outside: they tell nothing about a record, as in a published dataset.
     ids_are_free_of_content: bool = False
+    # The name of the published dataset this is a part of.
+    published: str | None = None
+    # Nobody gave ids, so that they say nothing about which record it is in another file.
+    ids_are_row_numbers: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:

@@ -112,7 +112,7 @@ class Sweep:
         resumed = campaign.status().phases_done
         status = campaign.run()
         verification = campaign.verify()
-        learner = campaign.parts.learner()
+        learner = campaign.parts.learner(campaign.parts.inputs)
         if not isinstance(learner, TrackingLearner):
             raise TypeError("the learner does not track")
         return {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from dpal.data.records import Records
 from dpal.training.learner import Learner
 
 
@@ -23,6 +24,8 @@ class TrackingLearner(Learner):
         return super()._best() if self.predicts_with_average else nullcontext()
 
 
-def tracking(make: Callable[[], Learner], *, decay: float, predicts_with_average: bool) -> Callable[[], Learner]:
+def tracking(
+    make: Callable[[Records], Learner], *, decay: float, predicts_with_average: bool
+) -> Callable[[Records], Learner]:
     """The same learners, tracking."""
-    return lambda: TrackingLearner(make(), decay=decay, predicts_with_average=predicts_with_average)
+    return lambda records: TrackingLearner(make(records), decay=decay, predicts_with_average=predicts_with_average)

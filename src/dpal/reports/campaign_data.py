@@ -12,7 +12,7 @@ from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 
 _FEW_PHASES = 10
-INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "resumed")
+INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "withdrawn", "resumed")
 _PLACES = ("file", "folder", "labels", "ids", "name", "tokenizer")
 
 

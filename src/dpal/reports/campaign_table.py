@@ -27,6 +27,8 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
         f"{status.labelled:,} given, {status.waiting_for_labels:,} missing, {status.skipped:,} skipped, "
         f"{status.cannot_tell:,} cannot tell, {status.corrected:,} corrected",
     )
+    if status.withdrawn:
+        table.add_row("withdrawn", f"{status.withdrawn:,} records, for good")
     table.add_row(
         "privacy",
         f"ε at most {rounded_up(status.epsilon_spent, 4):.4f} of {exactly(status.epsilon_budget)} at "

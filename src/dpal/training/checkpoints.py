@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -12,10 +12,8 @@ from dpal.training.averaging import WeightAverage
 _WEIGHTS, _AVERAGE = "weights/", "average/"
 
 
-def save_weights(
-    path: Path, model: nn.Module, average: WeightAverage | None, metadata: dict[str, str] | None = None
-) -> None:
-    """The model's state and, where there is one, the average's; with words about it."""
+def save_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
+    """The model's state and, where there is one, the average's. Nothing else: a file that tells more could leak it."""
     tensors: dict[str, Tensor] = {}
     seen: dict[int, str] = {}
     for name, each in model.state_dict().items():
@@ -26,24 +24,15 @@ def save_weights(
         tensors[_WEIGHTS + name] = each.detach().cpu().contiguous()
     if average is not None:
         tensors |= {_AVERAGE + name: each.detach().cpu().contiguous() for name, each in average.state_dict().items()}
-    write_tensors(path, tensors, metadata)
+    write_tensors(path, tensors)
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """A safetensors file; its library's own error for a full disk becomes an OSError."""
     try:
-        save_file(tensors, path, metadata)
+        save_file(tensors, path)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from error
-
-
-def words_in(path: Path) -> dict[str, str]:
-    """What was written about the weights in a file; nothing where the file is no such one."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {})
-    except (SafetensorError, OSError):
-        return {}
 
 
 def load_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:

@@ -17,8 +17,8 @@ from dpal.planning.plan import Phase
 from dpal.privacy import checks
 from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
-from dpal.training.checkpoints import load_weights, save_weights, words_in, write_tensors
-from dpal.training.data import Scaling
+from dpal.training.checkpoints import load_weights, save_weights, write_tensors
+from dpal.training.data import Scaling, TensorSource
 from dpal.training.loop import PhaseResult, TrainingSettings, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.optimizers import make_optimizer
@@ -68,14 +68,14 @@ class Learner:
         )
         self.average = None if settings.average is None else WeightAverage(self.model, decay=settings.average)
 
-    def save(self, path: Path, *, mark: str = "", engine: str = "") -> None:
-        """Write the weights to a file, with a mark of what they are."""
-        save_weights(path, self.model, self.average, {"mark": mark, "engine": engine})
+    @property
+    def in_memory(self) -> bool:
+        """Whether all records were read when this was made; otherwise they are read whenever they are needed."""
+        return isinstance(self.source, TensorSource)
 
-    def engine_in(self, path: Path, mark: str) -> str | None:
-        """The engine that trained the weights in a file, if they have this mark."""
-        words = words_in(path)
-        return words.get("engine", "") if words.get("mark") == mark else None
+    def save(self, path: Path) -> None:
+        """Write the weights to a file."""
+        save_weights(path, self.model, self.average)
 
     def load(self, path: Path) -> None:
         """Take the weights from a file."""
@@ -153,7 +153,7 @@ class Learner:
             return logits(self.model, other, np.arange(len(records)), precision=self.settings.training.precision)
 
     def export(self, path: Path) -> None:
-        """The weights that predict, under the model's own names, for use without dpal."""
+        """The weights that predict, under the model's own names, for use without dpal: always the same bytes."""
         with self._best():
             state = {name: each.detach().cpu().contiguous().clone() for name, each in self.model.state_dict().items()}
         write_tensors(path, state)

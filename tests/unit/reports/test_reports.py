@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_campaigns import create, linear_model, linear_plan, linear_pool, reopened
+from small_campaigns import create, linear_held_out, linear_model, linear_plan, linear_pool, reopened
 
 import dpal
 from dpal.campaign.campaign import Campaign
@@ -28,7 +28,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
         plan=linear_plan(),
         pool=linear_pool(),
         model=linear_model(),
-        evaluation=linear_pool(40),
+        evaluation=linear_held_out(),
         evaluation_is_public=True,
     )
     assert "Planned" in page(folder)
@@ -49,7 +49,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("id,label\n" + "".join(f"{name},yes\n" for name in names))
     campaign.import_labels(tmp_path / "l.csv", linear_pool())
     broken = Campaign.open(
-        folder, pool=linear_pool(), model=linear_model(), evaluation=linear_pool(40), evaluation_is_public=True
+        folder, pool=linear_pool(), model=linear_model(), evaluation=linear_held_out(), evaluation_is_public=True
     )
     broken._learner_at(broken.state()).train = dies  # type: ignore[method-assign]
     with pytest.raises(Stop):
@@ -59,7 +59,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
         folder,
         pool=linear_pool(),
         model=linear_model(),
-        evaluation=linear_pool(40),
+        evaluation=linear_held_out(),
         evaluation_is_public=True,
         oracle="simulated",
     )
@@ -155,7 +155,7 @@ def test_two_hundred_runs_and_forty_phases_take_seconds(tmp_path: Path) -> None:
         pool=pool,
         model=linear_model(),
         oracle="simulated",
-        evaluation=pool,
+        evaluation=linear_held_out(len(pool)),
         evaluation_is_public=True,
         training={"engine": "fused"},
     ).run()
