@@ -145,6 +145,19 @@ class Resumed(Fact):
     charge: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp(Fact):
+    """A phase that is charged and cannot end is given up: its charge stands, and its model is never used."""
+
+    kind: ClassVar[str] = "given-up"
+    charge: int
+    phase: int
+    # The words of the person who gave it up. They stay in the folder.
+    reason: str = field(repr=False)
+    # The hash of the configuration from here on; it may differ from the one before in how to train.
+    settings: str
+
+
 KINDS: dict[str, type[Fact]] = {
     each.kind: each
     for each in (
@@ -158,6 +171,7 @@ KINDS: dict[str, type[Fact]] = {
         Evaluated,
         Finished,
         Resumed,
+        GivenUp,
     )
 }
 

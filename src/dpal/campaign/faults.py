@@ -9,6 +9,8 @@ POINTS = (
     "create.database",
     "create.configuration",
     "create.moved",
+    "seal.written",
+    "seal.overwritten",
     "store.in-transaction",
     "store.committed",
     "select.before-charge",
@@ -30,6 +32,9 @@ POINTS = (
     "train.recorded",
     "evaluate.measured",
     "evaluate.recorded",
+    "give-up.prepared",
+    "give-up.recorded",
+    "give-up.tidied",
     "finish.before-record",
     "finish.recorded",
 )

@@ -2,14 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpal.campaign import faults
 from dpal.campaign.config import NAME, read_config
 from dpal.campaign.exchange import export_requests, read_answers
 from dpal.campaign.facts import Answered, Closed
+from dpal.campaign.giving_up import Abandoned, give_up
 from dpal.campaign.head import noted, require_not_behind
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
@@ -17,11 +19,14 @@ from dpal.campaign.lock import only_writer, writer_of
 from dpal.campaign.state import State, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of
 from dpal.campaign.store import Recorded, Store
+from dpal.campaign.tidying import is_tidy
 from dpal.campaign.verification import Verification, verified
 from dpal.data import Pool
 from dpal.data.opening import open_pool
-from dpal.errors import DamagedCampaign, InvalidArgument
+from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
 from dpal.planning.plan import Plan, Schedule, stated_plan
+
+_ATTEMPTS, _PAUSE_SECONDS = 10, 0.05
 
 
 class CampaignFolder:
@@ -71,8 +76,22 @@ class CampaignFolder:
 
     def verify(self, *, recompute: bool = True) -> Verification:
         """Recompute every ε from the facts and compare with what was planned; without `recompute`, all but the ε."""
-        with self._reader() as (store, recorded):
-            return verified(self.folder, recorded, store.seals(), recompute=recompute)
+        recorded, sealed = self._facts_and_keys()
+        return verified(self.folder, recorded, sealed, recompute=recompute)
+
+    def _facts_and_keys(self) -> tuple[list[Recorded], list[int]]:
+        """Both from one moment. What a writer that died left behind is cleared away; a living one is waited for."""
+        attempt = 1
+        while True:
+            with self._reader() as (store, recorded):
+                sealed = store.keys.charges()
+            if attempt == _ATTEMPTS or is_tidy(self.folder, fold(recorded), sealed):
+                return recorded, sealed
+            # Opening for writing tidies up. Where that is not possible, the checks say what is left over.
+            with suppress(CampaignBusy, OSError), self._writer():
+                pass
+            time.sleep(_PAUSE_SECONDS)
+            attempt += 1
 
     def ledger(self) -> dict[str, object]:
         """What was charged, for any accountant."""
@@ -118,6 +137,14 @@ class CampaignFolder:
         if waiting:
             export_requests(pool, waiting, Path(folder).absolute())
         return len(waiting)
+
+    def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
+        """Give up the training phase that is charged and cannot end. Later phases start from the newest recorded model.
+
+        `settings` change how later phases are trained: `["training.learning_rate=0.001"]`.
+        """
+        with self._writer() as journal:
+            return give_up(journal, reason=reason, settings=settings)
 
     def close_round(self) -> int:
         """Go on without the answers that are missing; says how many. They can still come later."""

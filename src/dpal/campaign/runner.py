@@ -29,7 +29,6 @@ from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import charge_for_selection, charge_for_training
 from dpal.campaign.metrics import metrics_of
 from dpal.campaign.oracles import Oracle, SimulatedOracle
-from dpal.campaign.seals import fresh_seal, randomness_of
 from dpal.campaign.state import (
     WEIGHTS,
     Charge,
@@ -44,8 +43,9 @@ from dpal.campaign.state import (
     next_step,
 )
 from dpal.campaign.status import Status, status_of
+from dpal.campaign.step_randomness import fresh_seal, randomness_of
 from dpal.data import Pool
-from dpal.errors import DamagedCampaign, InvalidArgument
+from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
@@ -128,7 +128,7 @@ class CampaignRun(CampaignFolder):
             journal.add(Resumed(charge=number))
             self.parts.tell("resuming a step that was charged: same charge, same randomness")
         faults.reached(f"{point}.charged")
-        return number, randomness_of(journal.store.seal(number), seed), journal.state_at(number)
+        return number, randomness_of(journal.store.keys.read(number), seed), journal.state_at(number)
 
     def _select(self, journal: Journal, group: int) -> None:
         if group > 0:
@@ -297,7 +297,8 @@ class CampaignRun(CampaignFolder):
         """The newest model's weights as one safetensors file, and what can be said about it."""
         state, path = self.state(), Path(file).absolute()
         if not state.trained:
-            raise InvalidArgument("the number of trained phases", 0, "at least 1; run the campaign first")
+            why = "every phase so far was given up" if state.given_up else "no phase is trained yet"
+            raise MissingData(f"There is no model to export from {self.folder}: {why}. Nothing was written.")
         if path.resolve().is_relative_to(self.folder.resolve()) or not path.parent.is_dir():
             raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
         learner = self._learner_at(state)
@@ -306,9 +307,11 @@ class CampaignRun(CampaignFolder):
         return {
             "file": str(file),
             "sha256": digest(path),
-            "phase": len(state.trained),
+            "phase": state.trained[-1].phase + 1,
             "of_phases": len(self.plan.phases),
+            "phases_given_up": [phase + 1 for phase in state.given_up],
             "classes": list(state.created.classes),
+            # Spent by all charges so far.
             "epsilon": status.epsilon_spent,
             "delta": status.target_delta,
             "is_private": status.is_private,

@@ -172,6 +172,13 @@ class Learner:
             yield
 
 
+def rehearse_settings(settings: LearnerSettings) -> None:
+    """One private step of a tiny model on made-up images: settings that no model can be trained with fail here."""
+    images = np.zeros((_REHEARSED, 1, 32, 32), dtype=np.uint8)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 2))
+    Learner(model, _MadeUp(images), multi_label=False, settings=settings).rehearse(2)
+
+
 def put_channels_last(model: nn.Module) -> None:
     """Filters in the order in which records lie on a GPU: convolutions are faster so. Other parameters stay."""
     for parameter in model.parameters():
