@@ -33,6 +33,8 @@ from dpal.randomness import SealedRandomness
 from dpal.selection.mechanisms import Uniform
 
 PROGRAM = Path(__file__).parents[1] / "support" / "small_campaigns.py"
+# Added to what is there: the package may be imported from a folder that only this variable names.
+PATH = os.pathsep.join(filter(None, [str(PROGRAM.parent), os.environ.get("PYTHONPATH")]))
 CREATE = [point for point in faults.POINTS if point.startswith("create.")]
 IMPORT = [point for point in faults.POINTS if point.startswith("import.")]
 # Killed in tests/faults/test_giving_up.py.
@@ -54,7 +56,7 @@ IN_TRANSACTIONS = [f"store.in-transaction:{number}" for number in (3, 5, 9)] + [
 def program(
     action: str, *words: object, kill_at: str | None = None, seed: int | None = 7, limit: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(PROGRAM.parent), "SEED": json.dumps(seed)}
+    environment = os.environ | {"PYTHONPATH": PATH, "SEED": json.dumps(seed)}
     if kill_at is not None:
         environment[faults.VARIABLE] = kill_at
     return subprocess.run(
@@ -233,7 +235,7 @@ def test_labels_that_come_after_a_charge_wait_for_the_next_phase(planned: Path, 
 
 def test_two_processes_race_and_one_runs(planned: Path, tmp_path: Path) -> None:
     folder = copied(planned, tmp_path)
-    environment = os.environ | {"PYTHONPATH": str(PROGRAM.parent)}
+    environment = os.environ | {"PYTHONPATH": PATH}
     command = [sys.executable, str(PROGRAM), "run", str(folder)]
     racers = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -273,7 +275,7 @@ def test_a_second_writer_is_refused_and_readers_read(planned: Path, tmp_path: Pa
 def test_readers_read_all_the_time_while_a_campaign_runs(planned: Path, tmp_path: Path) -> None:
     """Never a false alarm, and never an older state than the one before."""
     folder = copied(planned, tmp_path)
-    environment = os.environ | {"PYTHONPATH": str(PROGRAM.parent)}
+    environment = os.environ | {"PYTHONPATH": PATH}
     command = [sys.executable, str(PROGRAM), "run", str(folder)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seen = [1]

@@ -38,7 +38,7 @@ class Abandoned:
         left = f"Phases still planned: {self.phases_left}" if self.phases_left else "It was the last phase"
         at_end = f"ε {rounded_up(self.epsilon_at_end, 4):.4f} of {self.epsilon_budget:g} at δ = {self.target_delta:g}"
         return (
-            f"Phase {self.phase} is given up: its charge stands, its key is erased, and its model is never used. {left}. "
+            f"Phase {self.phase} is given up: its charge stands, its key is erased, its model is never used. {left}. "
             f"The rest of the plan was certified again: at its end the campaign has spent {at_end}, as planned."
         )
 
