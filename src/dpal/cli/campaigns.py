@@ -15,7 +15,7 @@ from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.folder import CampaignFolder
 from dpal.cli.app import app
 from dpal.cli.questions import ask
-from dpal.errors import DpalError, InvalidArgument
+from dpal.errors import CampaignBusy, DpalError, InvalidArgument
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
@@ -94,8 +94,11 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost: continue with dpal run {escape(str(campaign))}")
         sys.exit(_STOPPED)
-    except Exception:
-        _say_how_to_go_on(campaign)
+    except CampaignBusy:
+        raise
+    except Exception as error:
+        if advice := _how_to_go_on(campaign):
+            error.add_note(advice)
         raise
     if as_json:
         typer.echo(json.dumps(status.to_json(), indent=2))
@@ -107,20 +110,18 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
         sys.exit(_WAITING)
 
 
-def _say_how_to_go_on(campaign: Path) -> None:
-    """After an error: what is charged, and the way out of a phase that cannot end."""
+def _how_to_go_on(campaign: Path) -> str | None:
+    """After an error in a phase: what is charged, and the way out of a phase that cannot end."""
     try:
         open_charge = CampaignFolder(campaign).state().open_charge
     except (DpalError, OSError):
-        return
+        return None
     if open_charge is None or not isinstance(open_charge[1], ChargedTraining):
-        return
-    name = escape(str(campaign))
-    Console(stderr=True, soft_wrap=True).print(
-        f"Phase {open_charge[1].phase + 1} is charged and not finished. dpal run {name} does it again, at no further "
-        f"cost. If it can never end, give it up and go on without its model: dpal give-up {name}, if need be with "
-        "--set training.learning_rate=... or another setting of training.",
-        highlight=False,
+        return None
+    return (
+        f"Phase {open_charge[1].phase + 1} is charged and not finished. dpal run {campaign} does it again, at no more "
+        f"cost. If it can never end, give it up and go on without its model: dpal give-up {campaign}, if need be with "
+        "--set training.learning_rate=..., training.max_physical_batch_size=... or another setting of training."
     )
 
 
