@@ -29,6 +29,7 @@ from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import charge_for_selection, charge_for_training
 from dpal.campaign.metrics import metrics_of
 from dpal.campaign.oracles import Oracle, SimulatedOracle
+from dpal.campaign.spent import epsilon_spent
 from dpal.campaign.state import (
     WEIGHTS,
     Charge,
@@ -123,6 +124,8 @@ class CampaignRun(CampaignFolder):
         if state.open_charge is None:
             faults.reached(f"{point}.before-charge")
             number = journal.add(charge, seal=fresh_seal(seed, len(state.charges)))
+            # This process has certified the plan, so it is quick here; status reads it while the step runs.
+            epsilon_spent(self.folder, journal.state, self.plan)
         else:
             number = state.open_charge[0]
             journal.add(Resumed(charge=number))

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dpal.campaign.facts import CANNOT_TELL, SKIPPED
-from dpal.campaign.ledger import Ledger
+from dpal.campaign.spent import epsilon_spent
 from dpal.campaign.state import Finish, Nothing, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.planning.plan import Plan, Schedule
 
@@ -69,7 +69,7 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         pool_size=state.created.pool_size,
         asked=sum(len(group) for group in state.groups),
         retired=sum(len(each.retired) for each in state.selected),
-        epsilon_spent=Ledger.of(state).epsilon(plan.setting),
+        epsilon_spent=epsilon_spent(folder, state, plan),
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,

@@ -12,6 +12,8 @@ from dpal.campaign.config import settings_hash
 from dpal.campaign.facts import ChargedSelection, ChargedTraining, Finished, to_text
 from dpal.campaign.files import digest
 from dpal.campaign.ledger import Ledger, planned_charge
+from dpal.campaign.spent import NAME as SPENT
+from dpal.campaign.spent import epsilon_spent, noted_epsilon
 from dpal.campaign.state import (
     WEIGHTS,
     Finish,
@@ -64,13 +66,13 @@ def verified(
 ) -> Verification:
     """Recompute every ε from the facts and compare. Reading the facts has checked their chain and order already.
 
-    Without `recompute`, the plan counts as it was certified when it was made; what was spent is recomputed in any case.
+    Without `recompute`, the plan and what was spent count as they were certified before.
     """
     # Details may be handed on: how many facts there are would tell how often labels were late or corrected.
     state = fold(recorded)
     plan = read_plan(json.dumps(state.created.plan)) if recompute else stated_plan(state.created.plan)
     schedule = Schedule(phases=plan.phases, selections=plan.selections)
-    epsilon = Ledger.of(state).epsilon(plan.setting)
+    epsilon = Ledger.of(state).epsilon(plan.setting) if recompute else epsilon_spent(folder, state, plan)
     how = "certified anew" if recompute else "as certified when it was made, not recomputed here"
     checks = [
         Check(what="facts", holds=True, detail="each chained to the one before"),
@@ -82,7 +84,7 @@ def verified(
             holds=epsilon <= plan.setting.target_epsilon,
             detail=f"ε {epsilon:.6f} of {plan.setting.target_epsilon:g} at δ {plan.setting.target_delta:g}",
         ),
-        _agreement(state, plan, epsilon),
+        _agreement(state, plan, epsilon, noted_epsilon(folder, state)),
         _releases_check(state, sealed),
         _sizes_check(state, plan),
         _files_check(folder, state),
@@ -154,7 +156,10 @@ def _charges_check(state: State, schedule: Schedule) -> Check:
     return Check(what="charges", holds=not wrong, detail=detail)
 
 
-def _agreement(state: State, plan: Plan, epsilon: float) -> Check:
+def _agreement(state: State, plan: Plan, epsilon: float, noted: float | None) -> Check:
+    if noted is not None and not math.isclose(noted, epsilon, rel_tol=0.0, abs_tol=_TOLERANCE):
+        detail = f"the folder's file {SPENT} says ε {noted!r}, and the facts give {epsilon!r}; remove that file"
+        return Check(what="agreement", holds=False, detail=detail)
     charged = sum(charge.kind == "charged-training" for _, charge in state.charges)
     selections = sum(charge.kind == "charged-selection" for _, charge in state.charges)
     if charged < len(plan.phases) or selections < len(plan.groups):
