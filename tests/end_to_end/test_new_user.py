@@ -270,6 +270,7 @@ def test_every_command_explains_itself(tmp_path: Path) -> None:
         "init",
         "plan",
         "run",
+        "give-up",
         "status",
         "verify",
         "report",

@@ -31,8 +31,8 @@ def require_recorded(folder: Path, config: CampaignConfig, settings: str) -> Non
     """Refuse a configuration that is not the recorded one."""
     if settings_hash(config) != settings:
         raise DamagedCampaign(
-            f"{folder / NAME} is not as it was when the campaign was made. Put it back (only where data lies may "
-            "change), or make a new campaign. Nothing was changed."
+            f"{folder / NAME} is not as it was recorded. Put it back (only where data lies may change), or make a new "
+            "campaign. Nothing was changed."
         )
 
 
