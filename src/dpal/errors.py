@@ -38,7 +38,7 @@ class MixesRecords(DpalError):
 
 
 class TrainingDiverged(DpalError):
-    """The model gives nothing finite any more, whatever the record."""
+    """The loss is NaN or infinite for every record; the message says how to go on."""
 
 
 class BadData(DpalError, ValueError):
@@ -51,6 +51,10 @@ class MissingData(DpalError):
 
 class MissingPackage(DpalError):
     """An optional package is not installed; the message has the command that installs it."""
+
+
+class NothingToGiveUp(DpalError):
+    """No training phase is open that could be given up; the message says what to do instead. Nothing was changed."""
 
 
 class CampaignBusy(DpalError):

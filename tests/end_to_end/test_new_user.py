@@ -108,14 +108,14 @@ model: {{name: small-cnn}}
         with table.open("w", newline="") as lines:
             csv.writer(lines).writerows(rows)
         counts = json.loads(dpal("labels", "import", "clinic", table, "--json", cwd=tmp_path).stdout)
-        assert counts["waiting_for_labels"] == 10
+        assert counts["internal"]["waiting_for_labels"] == 10
         fill_in(table, truth | {rows[1][0]: "cannot tell"})
         counts = json.loads(dpal("labels", "import", "clinic", table, "--json", cwd=tmp_path).stdout)
-        assert counts["new"] == 10
-        assert counts["waiting_for_labels"] == 0
+        assert counts["internal"]["new"] == 10
+        assert counts["internal"]["waiting_for_labels"] == 0
     assert rounds == 3
     status = json.loads(dpal("status", "clinic", "--json", cwd=tmp_path).stdout)
-    assert status["cannot_tell"] == 3
+    assert status["internal"]["cannot_tell"] == 3
     found = json.loads(dpal("verify", "clinic", "--json", cwd=tmp_path).stdout)
     assert found["holds"]
     plan = json.loads(dpal("report", "clinic", "--json", cwd=tmp_path).stdout)["plan"]
@@ -208,7 +208,7 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, request: pytest.FixtureRequest) ->
     assert process.returncode == 130, err
     assert b"Nothing is lost" in out + err
     status = json.loads(dpal("status", "c", "--json", cwd=tmp_path).stdout)
-    assert status["labelled"] == 200
+    assert status["internal"]["labelled"] == 200
     assert status["stage"] == "interrupted"
 
 
@@ -271,6 +271,7 @@ def test_every_command_explains_itself(tmp_path: Path) -> None:
         "init",
         "plan",
         "run",
+        "give-up",
         "status",
         "verify",
         "report",

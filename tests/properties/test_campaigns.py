@@ -18,11 +18,12 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedSelection, ChargedTraining
 from dpal.campaign.folder import CampaignFolder
 from dpal.campaign.state import State
-from dpal.errors import InvalidArgument, LabelsRefused
+from dpal.errors import InvalidArgument, LabelsRefused, NothingToGiveUp
 
 PLAN = linear_plan()
 POOL = linear_pool()
-CRASHES = [point for point in faults.POINTS if not point.startswith("create.")]
+CRASHES = [point for point in faults.POINTS if not point.startswith(("create.", "give-up."))]
+GIVE_UP = [point for point in faults.POINTS if point.startswith(("give-up.", "store.", "seal."))]
 ANSWERS = ["no", "yes", "skip", "cannot tell"]
 
 
@@ -157,6 +158,20 @@ class Campaigns(RuleBasedStateMachine):
         if any(state.trainable(group) for group in range(len(state.groups))):
             CampaignFolder(self.folder).close_round()
 
+    @rule(point=st.sampled_from([None, *GIVE_UP]))
+    def give_up(self, point: str | None) -> None:
+        """Only a training phase that is open; its charge stands, and nothing that was released is touched."""
+        state = self.state()
+        is_open = state.open_charge is not None and isinstance(state.open_charge[1], ChargedTraining)
+        with dying_at(point or "nowhere"):
+            try:
+                CampaignFolder(self.folder).give_up()
+            except NothingToGiveUp:
+                assert not is_open
+                return
+        assert is_open
+        assert len(self.state().given_up) - len(state.given_up) in ((1,) if point is None else (0, 1))
+
     @precondition(lambda self: self.state().selected)
     @rule()
     def answer_everything(self) -> None:
@@ -183,7 +198,7 @@ class Campaigns(RuleBasedStateMachine):
         released = [*state.selected, *state.trained]
         assert all(fact in released for fact in self.released)
         assert len(state.selected) <= sum(isinstance(charge, ChargedSelection) for charge in charges)
-        assert len(state.trained) <= sum(isinstance(charge, ChargedTraining) for charge in charges)
+        assert state.phases_ended <= sum(isinstance(charge, ChargedTraining) for charge in charges)
         # Labels that were acknowledged are there.
         assert self.acknowledged.items() <= state.answers.items()
         # Nobody is asked twice, retired records never.

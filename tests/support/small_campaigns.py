@@ -6,7 +6,7 @@ As a program: small_campaigns.py ACTION FOLDER [FILE], to be killed by tests.
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,8 @@ def main() -> None:
         create(folder, seed=json.loads(os.environ.get("SEED", "7")))
     elif action == "run":
         print(json.dumps(reopened(folder).run().to_json()))
+    elif action == "give-up":
+        print(json.dumps(asdict(CampaignFolder(folder).give_up(reason="it never ends", settings=sys.argv[3:]))))
     elif action == "import":
         print(json.dumps(CampaignFolder(folder).import_labels(sys.argv[3], small_pool())), flush=True)
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from dpal.campaign import faults
+from dpal.campaign.changed_config import current_config, require_recorded
 from dpal.campaign.config import (
     NAME,
     CampaignConfig,
@@ -21,11 +22,12 @@ from dpal.campaign.config import (
     Training,
     checked_config,
     read_config,
-    settings_hash,
 )
 from dpal.campaign.contents import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.files import sync_folder, write_text, write_whole
+from dpal.campaign.folder import CampaignFolder
 from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
+from dpal.campaign.giving_up import Abandoned
 from dpal.campaign.head import remember
 from dpal.campaign.held_out import require_held_out
 from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
@@ -35,7 +37,7 @@ from dpal.campaign.store import Store
 from dpal.data import Pool, tokenized
 from dpal.data.opening import open_pool, with_absolute_paths
 from dpal.data.records import Records, TextRecords
-from dpal.errors import DamagedCampaign, InvalidArgument
+from dpal.errors import InvalidArgument
 from dpal.models.registry import build_model, maker_of
 from dpal.planning import api
 from dpal.planning.plan import Plan
@@ -129,7 +131,8 @@ class Campaign(CampaignRun):
     ) -> "Campaign":
         """A campaign that exists. What its configuration cannot say must be given, as it was when it was created."""
         _require_public(evaluation, evaluation_is_public)
-        config = read_config(Path(folder) / NAME)
+        read_config(Path(folder) / NAME)
+        config = current_config(Path(folder), CampaignFolder(folder).state().settings)
         parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
         return cls._opened(folder, config, replace(parts, tell=tell))
 
@@ -161,14 +164,24 @@ class Campaign(CampaignRun):
             ],
         }
 
+    def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
+        """Give up the phase that is open, as in CampaignFolder; this campaign goes on with the new settings."""
+        result = super().give_up(reason=reason, settings=settings)
+        self.config = current_config(self.folder, self.state().settings)
+        make, training = self.parts.learner, self.config.training.settings()
+
+        def learner(records: Records) -> Learner:
+            made = make(records)
+            return Learner(made.model, made.records, multi_label=made.multi_label, settings=training)
+
+        self._learner = self._loaded = None
+        self.parts = replace(self.parts, learner=learner)
+        return result
+
     @classmethod
     def _opened(cls, folder: Path | str, config: CampaignConfig, parts: Parts) -> "Campaign":
         campaign = cls(folder, parts)
-        if settings_hash(config) != campaign.state().created.settings:
-            raise DamagedCampaign(
-                f"{Path(folder) / NAME} is not as it was when the campaign was made. Put it back (only where data lies "
-                "may change), or make a new campaign. Nothing was changed."
-            )
+        require_recorded(Path(folder), config, campaign.state().settings)
         campaign.config = config
         return campaign
 

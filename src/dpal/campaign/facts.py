@@ -177,6 +177,19 @@ class Withdrawn(Fact):
     salt: str = field(repr=False, default_factory=fresh_salt)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp(Fact):
+    """A phase that is charged and cannot end is given up: its charge stands, and its model is never used."""
+
+    kind: ClassVar[str] = "given-up"
+    charge: int
+    phase: int
+    # The words of the person who gave it up. They stay in the folder.
+    reason: str = field(repr=False)
+    # The hash of the configuration from here on; it may differ from the one before in how to train.
+    settings: str
+
+
 KINDS: dict[str, type[Fact]] = {
     each.kind: each
     for each in (
@@ -192,6 +205,7 @@ KINDS: dict[str, type[Fact]] = {
         Finished,
         Resumed,
         Withdrawn,
+        GivenUp,
     )
 }
 

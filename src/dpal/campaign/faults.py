@@ -10,6 +10,8 @@ POINTS = (
     "create.database",
     "create.configuration",
     "create.moved",
+    "seal.written",
+    "seal.overwritten",
     "store.in-transaction",
     "store.committed",
     "select.before-charge",
@@ -32,6 +34,9 @@ POINTS = (
     "train.recorded",
     "evaluate.measured",
     "evaluate.recorded",
+    "give-up.prepared",
+    "give-up.recorded",
+    "give-up.tidied",
     "finish.before-record",
     "finish.recorded",
 )

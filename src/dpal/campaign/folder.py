@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpal.campaign import faults
@@ -11,20 +12,24 @@ from dpal.campaign.config import NAME, read_config
 from dpal.campaign.contents import CheckedRecords, Contents, few, records_refused
 from dpal.campaign.exchange import export_requests, read_answers
 from dpal.campaign.facts import Answered, Closed, Withdrawn
+from dpal.campaign.giving_up import Abandoned, give_up
 from dpal.campaign.head import noted, require_not_behind
 from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.lock import only_writer, writer_of
 from dpal.campaign.public_names import Names, public_names
-from dpal.campaign.seals import fresh_seal
 from dpal.campaign.state import State, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of
+from dpal.campaign.step_randomness import fresh_seal
 from dpal.campaign.store import Recorded, Store
+from dpal.campaign.tidying import is_tidy
 from dpal.campaign.verification import Verification, verified
 from dpal.data import Pool
 from dpal.data.opening import open_pool
-from dpal.errors import BadData, DamagedCampaign, InvalidArgument, RecordsChanged
+from dpal.errors import BadData, CampaignBusy, DamagedCampaign, InvalidArgument, RecordsChanged
 from dpal.planning.plan import Plan, Schedule, stated_plan
+
+_ATTEMPTS, _PAUSE_SECONDS = 10, 0.05
 
 
 class CampaignFolder:
@@ -74,12 +79,26 @@ class CampaignFolder:
 
     def verify(self, *, recompute: bool = True) -> Verification:
         """Recompute every ε from the facts and compare with what was planned; without `recompute`, all but the ε."""
-        with self._reader() as (store, recorded):
-            found = verified(self.folder, recorded, store.seals(), recompute=recompute)
+        recorded, sealed = self._facts_and_keys()
+        found = verified(self.folder, recorded, sealed, recompute=recompute)
         if not found.holds and self.state().last > len(recorded):
             # Somebody was writing meanwhile: the files are newer than the facts they were held against.
             return self.verify(recompute=recompute)
         return found
+
+    def _facts_and_keys(self) -> tuple[list[Recorded], list[int]]:
+        """Both from one moment. What a writer that died left behind is cleared away; a living one is waited for."""
+        attempt = 1
+        while True:
+            with self._reader() as (store, recorded):
+                sealed = store.keys.charges()
+            if attempt == _ATTEMPTS or is_tidy(self.folder, fold(recorded), sealed):
+                return recorded, sealed
+            # Opening for writing tidies up. Where that is not possible, the checks say what is left over.
+            with suppress(CampaignBusy, OSError), self._writer():
+                pass
+            time.sleep(_PAUSE_SECONDS)
+            attempt += 1
 
     def ledger(self) -> dict[str, object]:
         """What was charged, for any accountant."""
@@ -196,6 +215,14 @@ class CampaignFolder:
         with self._reader() as (store, recorded):
             known = _names(store, fold(recorded), self.contents().ids)
         return {name: known.id_of(name) for name in names}
+
+    def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
+        """Give up the training phase that is charged and cannot end. Later phases start from the newest recorded model.
+
+        `settings` change how later phases are trained: `["training.learning_rate=0.001"]`.
+        """
+        with self._writer() as journal:
+            return give_up(journal, reason=reason, settings=settings)
 
     def close_round(self) -> int:
         """Go on without the answers that are missing; says how many. They can still come later."""

@@ -6,6 +6,7 @@ from dpal.campaign.facts import Fact
 from dpal.campaign.head import noted, remember, require_not_behind
 from dpal.campaign.state import State, after, fold
 from dpal.campaign.store import Store
+from dpal.campaign.tidying import tidy
 
 
 class Journal:
@@ -17,6 +18,7 @@ class Journal:
         self._recorded = store.recorded()
         require_not_behind(folder, note, self._recorded)
         self.state: State = fold(self._recorded)
+        tidy(folder, self.state)
 
     def add(self, fact: Fact, *, seal: bytes | None = None, unseal: int | None = None) -> int:
         """Record a fact, and with it a sealed key or the erasure of one; says its number."""

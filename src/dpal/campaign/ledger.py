@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dpal.campaign.facts import ChargedSelection, ChargedTraining
@@ -47,6 +48,10 @@ class Ledger:
         schedule = Schedule(phases=phases, selections=self.selections)
         return spending(setting, schedule, len(phases), setting.certifier)
 
+    def epsilon(self, setting: Setting) -> float:
+        """The one number for what was spent: the largest ε of any record, certified from the charges alone."""
+        return _epsilon(self, setting)
+
     def to_json(self, setting: Setting) -> dict[str, object]:
         """For other people's accountants: what happened to a record of each group, in numbers."""
         return {
@@ -58,6 +63,12 @@ class Ledger:
             "phases": [training_body(phase) for phase in self.phases],
             "selections": [selection.to_json() for selection in self.selections],
         }
+
+
+@lru_cache(maxsize=64)
+def _epsilon(ledger: Ledger, setting: Setting) -> float:
+    spent = ledger.spending(setting)
+    return 0.0 if spent is None else max(*spent.groups, spent.unselected, spent.campaign)
 
 
 def training_body(phase: Phase) -> dict[str, Any]:

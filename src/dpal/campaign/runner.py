@@ -33,7 +33,7 @@ from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import charge_for_selection, charge_for_training
 from dpal.campaign.metrics import metrics_of
 from dpal.campaign.oracles import Oracle, SimulatedOracle
-from dpal.campaign.seals import fresh_seal, randomness_of
+from dpal.campaign.spent import epsilon_spent
 from dpal.campaign.state import (
     WEIGHTS,
     Charge,
@@ -48,9 +48,10 @@ from dpal.campaign.state import (
     next_step,
 )
 from dpal.campaign.status import Status, status_of
+from dpal.campaign.step_randomness import fresh_seal, randomness_of
 from dpal.data import Pool
 from dpal.data.records import Records, TextRecords
-from dpal.errors import DamagedCampaign, InvalidArgument
+from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
@@ -59,6 +60,7 @@ from dpal.selection.foreign import scores_by_record
 from dpal.selection.mechanisms import Chosen, SelectionMechanism, Uniform
 from dpal.selection.planned import mechanism_of
 from dpal.training.learner import Learner
+from dpal.training.sampling import BLANK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,13 +170,15 @@ class CampaignRun(CampaignFolder):
         if state.open_charge is None:
             faults.reached(f"{point}.before-charge")
             number = journal.add(charge, seal=fresh_seal(seed, len(state.charges)))
+            # This process has certified the plan, so it is quick here; status reads it while the step runs.
+            epsilon_spent(self.folder, journal.state, self.plan)
         else:
             number = state.open_charge[0]
             journal.add(Resumed(charge=number))
             self.parts.tell("resuming a step that was charged: same charge, same randomness")
         self._step_is_charged = True
         faults.reached(f"{point}.charged")
-        key = journal.store.seal(journal.state.sealed_with or number)
+        key = journal.store.keys.read(journal.state.sealed_with or number)
         seen = replace(journal.state_at(number), withdrawn=journal.state.withdrawn)
         return number, randomness_of(key, seed), seen
 
@@ -286,10 +290,9 @@ class CampaignRun(CampaignFolder):
         started = time.monotonic()
         # From here on the weights are no longer the recorded ones, also if training ends early.
         self._loaded = None
-        groups = [self.parts.pool.positions(seen.trainable(group)) for group in range(len(seen.groups))]
         result = learner.train(
             self.schedule.phases[phase],
-            groups,
+            [_members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
             _targets(seen, self.parts.pool),
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
@@ -374,7 +377,8 @@ class CampaignRun(CampaignFolder):
         """The newest model's weights as one safetensors file, and what can be said about it."""
         state, path = self.state(), Path(file).absolute()
         if not state.trained:
-            raise InvalidArgument("the number of trained phases", 0, "at least 1; run the campaign first")
+            why = "every phase so far was given up" if state.given_up else "no phase is trained yet"
+            raise MissingData(f"There is no model to export from {self.folder}: {why}. Nothing was written.")
         if path.resolve().is_relative_to(self.folder.resolve()) or not path.parent.is_dir():
             raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
         learner = self._learner_at(state)
@@ -383,9 +387,11 @@ class CampaignRun(CampaignFolder):
         return {
             "file": str(file),
             "sha256": digest(path),
-            "phase": len(state.trained),
+            "phase": state.trained[-1].phase + 1,
             "of_phases": len(self.plan.phases),
+            "phases_given_up": [phase + 1 for phase in state.given_up],
             "classes": list(state.created.classes),
+            # Spent by all charges so far.
             "epsilon": status.epsilon_spent,
             "delta": status.target_delta,
             "is_private": status.is_private,
@@ -432,6 +438,15 @@ def _selected(
     return replace(
         chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
     )
+
+
+def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
+    """The positions of a group's records. One without a label keeps its place as a blank: who it is was released, and
+    what it holds must change nothing but its own gradient.
+    """
+    labelled = state.trainable(group)
+    places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
+    return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)
 
 
 def _targets(state: State, pool: Pool) -> NDArray[np.generic]:

@@ -15,6 +15,7 @@ from dpal.campaign.facts import (
     Evaluated,
     Fact,
     Finished,
+    GivenUp,
     Produced,
     Resumed,
     Selected,
@@ -47,6 +48,10 @@ class State:
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer], repr=False)
     closed: frozenset[int] = frozenset()
     trained: tuple[Trained, ...] = ()
+    # The numbers of phases whose charges stand and whose models are never used.
+    given_up: tuple[int, ...] = ()
+    # The hash of the configuration where it has changed since the creation.
+    changed_settings: str | None = None
     evaluated: tuple[Evaluated, ...] = ()
     finished: bool = False
     resumed: int = 0
@@ -56,6 +61,16 @@ class State:
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         return tuple(each.to_label for each in self.selected)
+
+    @property
+    def phases_ended(self) -> int:
+        """How many phases are trained or given up; so, the number of the next one."""
+        return len(self.trained) + len(self.given_up)
+
+    @property
+    def settings(self) -> str:
+        """The hash that the configuration must have now."""
+        return self.changed_settings or self.created.settings
 
     def missing(self, group: int) -> list[str]:
         """The ids of a group that nobody has answered."""
@@ -111,7 +126,7 @@ def _after(state: State, number: int, fact: Fact) -> State:
     match fact:
         case ChargedSelection() | ChargedTraining():
             _require(state.open_charge is None and not state.finished, number, "a charge while another is open")
-            expected = len(state.selected) if isinstance(fact, ChargedSelection) else len(state.trained)
+            expected = len(state.selected) if isinstance(fact, ChargedSelection) else state.phases_ended
             position = fact.group if isinstance(fact, ChargedSelection) else fact.phase
             _require(position == expected, number, "a charge out of order")
             charges = (*state.charges, (number, fact))
@@ -126,16 +141,22 @@ def _after(state: State, number: int, fact: Fact) -> State:
             return replace(state, selected=(*state.selected, fact), open_charge=None, sealed_with=None)
         case Produced():
             _require(_is_open(state, fact.charge, ChargedTraining), number, "a model without a charge")
-            _require(fact.phase == len(state.trained) and state.produced is None, number, "a second model")
+            _require(fact.phase == state.phases_ended and state.produced is None, number, "a second model")
             return replace(state, produced=fact)
         case Trained():
             _require(_is_open(state, fact.charge, ChargedTraining), number, "a model without a charge")
-            _require(fact.phase == len(state.trained), number, "a phase out of order")
+            _require(fact.phase == state.phases_ended, number, "a phase out of order")
             _require(fact.file == checkpoint_name(fact.phase), number, "a model in another place")
             made = state.produced
             same = made is not None and (fact.sha256, fact.export_sha256) == (made.sha256, made.export_sha256)
             _require(same, number, "another model than the one that was made")
             return replace(state, trained=(*state.trained, fact), open_charge=None, sealed_with=None, produced=None)
+        case GivenUp():
+            _require(_is_open(state, fact.charge, ChargedTraining), number, "the giving up of a phase without a charge")
+            _require(fact.phase == state.phases_ended, number, "the giving up of a phase out of order")
+            _require(state.produced is None, number, "the giving up of a phase whose model was made")
+            given_up = (*state.given_up, fact.phase)
+            return replace(state, given_up=given_up, changed_settings=fact.settings, open_charge=None, sealed_with=None)
         case Answered():
             asked = {name for group in state.groups for name in group}
             _require(set(fact.answers) <= asked, number, "an answer that nobody asked for")
@@ -149,7 +170,7 @@ def _after(state: State, number: int, fact: Fact) -> State:
             _require(fact.group < len(state.selected) and not state.finished, number, "the end of a round that is none")
             return replace(state, closed=state.closed | {fact.group})
         case Evaluated():
-            _require(fact.phase == len(state.trained) - 1, number, "a measurement of no model")
+            _require(fact.phase in [each.phase for each in state.trained[-1:]], number, "a measurement of no model")
             return replace(state, evaluated=(*state.evaluated, fact))
         case Finished():
             _require(state.open_charge is None and not state.finished, number, "an end out of order")
@@ -218,9 +239,9 @@ def next_step(state: State, schedule: Schedule) -> Step:
         return Select(charge.group) if isinstance(charge, ChargedSelection) else Train(charge.phase)
     if state.finished:
         return Nothing()
-    if len(state.trained) == len(schedule.phases):
+    phase = state.phases_ended
+    if phase == len(schedule.phases):
         return Finish()
-    phase = len(state.trained)
     groups = len(schedule.phases[phase].sampling_probabilities)
     for group in range(len(state.selected)):
         if group not in state.closed and state.missing(group):

@@ -1,9 +1,9 @@
-"""The campaign's database: facts, each chained to the one before by a hash, and the sealed keys of unfinished steps."""
+"""The campaign's database: facts, each chained to the one before by a hash."""
 
 import hashlib
 import os
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpal.campaign import faults
 from dpal.campaign.facts import Fact, from_text, to_text
+from dpal.campaign.sealed_keys import SealedKeys
 from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
 
 NAME = "campaign.db"
@@ -22,7 +23,6 @@ _SCHEMA = """
 CREATE TABLE facts (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL
 ) STRICT;
-CREATE TABLE seals (charge INTEGER PRIMARY KEY REFERENCES facts(number), key BLOB NOT NULL) STRICT;
 -- One random key for the whole campaign. It would let people test guesses about contents, so it never leaves.
 CREATE TABLE secret (key BLOB NOT NULL) STRICT;
 CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
@@ -58,6 +58,7 @@ class Store:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
+        self.keys = SealedKeys(folder)
         if not self.path.is_file():
             raise DamagedCampaign(f"{folder} is no campaign: it has no {NAME}. Make one with dpal init.")
         # A reader may have to undo what a killed writer left half done, so it opens for writing where it can.
@@ -78,12 +79,11 @@ class Store:
     def create(folder: Path, *, secret: bytes) -> None:
         """A new database with the campaign's key, and no facts."""
         path = folder / NAME
-        # Labels and keys are for the owner's eyes.
+        # Labels are for the owner's eyes.
         path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None)
         try:
-            # No write-ahead log: the newest facts and erased keys would live on in a second file, which can get lost
-            # or stay behind.
+            # No write-ahead log: the newest facts would be in a second file, which can get lost or stay behind.
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.executescript(
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {SCHEMA_VERSION}; "
@@ -119,7 +119,7 @@ class Store:
 
     def _missing_parts(self) -> bool:
         names = {row[0].decode() for row in self._connection.execute("SELECT name FROM sqlite_schema")}
-        return not {"facts", "seals", "secret", "facts_stay", "facts_remain"} <= names
+        return not {"facts", "secret", "facts_stay", "facts_remain"} <= names
 
     @contextmanager
     def _readable(self) -> Generator[None]:
@@ -160,9 +160,10 @@ class Store:
         return found
 
     def append(self, fact: Fact, *, after: int, seal: bytes | None = None, unseal: int | None = None) -> Recorded:
-        """Record a fact as the next after number `after`, with a sealed key or with the erasure of one; all or nothing.
+        """Record a fact as the next after number `after`; all or nothing.
 
-        If another fact has come meanwhile, nothing is recorded: the decision was made on an old state.
+        A sealed key is on the disk before its charge is committed, and is erased right after its release is. If another
+        fact has come meanwhile, nothing is recorded: the decision was made on an old state.
         """
         body = to_text(fact)
         if from_text(fact.kind, body) != fact:
@@ -183,9 +184,7 @@ class Store:
                     "INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (number, at, fact.kind, body, hashed)
                 )
                 if seal is not None:
-                    self._connection.execute("INSERT INTO seals VALUES (?, ?)", (number, seal))
-                if unseal is not None:
-                    self._connection.execute("DELETE FROM seals WHERE charge = ?", (unseal,))
+                    self.keys.write(number, seal)
                 faults.reached("store.in-transaction")
                 self._connection.execute("COMMIT")
             except BaseException:
@@ -193,20 +192,9 @@ class Store:
                     self._connection.execute("ROLLBACK")
                 raise
         faults.reached("store.committed")
+        if unseal is not None:
+            self.keys.erase(unseal)
         return Recorded(number, at, fact, hashed)
-
-    def seal(self, charge: int) -> bytes:
-        """The key of a step that was charged and is not recorded."""
-        with self._readable():
-            row = self._connection.execute("SELECT key FROM seals WHERE charge = ?", (charge,)).fetchone()
-        if row is None:
-            raise DamagedCampaign(f"The sealed key of charge {charge} is not in {self.path}. {_RESTORE}")
-        return bytes(row[0])
-
-    def seals(self) -> Sequence[int]:
-        """Charges whose keys are still there."""
-        with self._readable():
-            return [int(row[0]) for row in self._connection.execute("SELECT charge FROM seals")]
 
     def secret(self) -> bytes:
         """The campaign's own key, for fingerprints and opaque names. It is never released."""
@@ -224,9 +212,7 @@ _RESTORE = "Nothing was changed. Restore the campaign's folder from a backup; a 
 
 
 def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
-    """Every commit is on the disk, its folder's entry included, before it counts; erased keys are overwritten."""
+    """Every commit is on the disk, its folder's entry included, before it counts."""
     connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("PRAGMA foreign_keys = ON")
     if read_only:
         connection.execute("PRAGMA query_only = ON")

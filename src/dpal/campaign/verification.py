@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dpal.campaign.changed_config import current_config
 from dpal.campaign.config import NAME as CONFIGURATION
-from dpal.campaign.config import read_config, settings_hash
+from dpal.campaign.config import settings_hash
 from dpal.campaign.contents import NAME as CONTENTS
 from dpal.campaign.contents import Contents
 from dpal.campaign.facts import ChargedSelection, ChargedTraining, Finished, to_text
 from dpal.campaign.files import draft_of, is_whole
 from dpal.campaign.ledger import Ledger, planned_charge
+from dpal.campaign.spent import NAME as SPENT
+from dpal.campaign.spent import epsilon_spent, noted_epsilon
 from dpal.campaign.state import (
     WEIGHTS,
     Finish,
@@ -24,7 +27,6 @@ from dpal.campaign.state import (
     fold,
     next_step,
 )
-from dpal.campaign.status import epsilon_charged
 from dpal.campaign.store import Recorded
 from dpal.errors import DpalError
 from dpal.planning.certify import read_plan
@@ -67,17 +69,13 @@ def verified(
 ) -> Verification:
     """Recompute every ε from the facts and compare. Reading the facts has checked their chain and order already.
 
-    Without `recompute`, ε is what the plan was certified with when it was made: charges that are exactly the plan's
-    cost exactly that.
+    Without `recompute`, the plan and what was spent count as they were certified before.
     """
     # Details may be handed on: how many facts there are would tell how often labels were late or corrected.
     state = fold(recorded)
     plan = read_plan(json.dumps(state.created.plan)) if recompute else stated_plan(state.created.plan)
     schedule = Schedule(phases=plan.phases, selections=plan.selections)
-    spent = Ledger.of(state).spending(plan.setting) if recompute else None
-    epsilon = 0.0 if spent is None else max(*spent.groups, spent.unselected, spent.campaign)
-    if not recompute:
-        epsilon = epsilon_charged(state, plan)
+    epsilon = Ledger.of(state).epsilon(plan.setting) if recompute else epsilon_spent(folder, state, plan)
     how = "certified anew" if recompute else "as certified when it was made, not recomputed here"
     checks = [
         Check(what="facts", holds=True, detail="each chained to the one before"),
@@ -90,7 +88,7 @@ def verified(
             detail=f"ε {rounded_up(epsilon, 6):.6f} of {plan.setting.target_epsilon:g} "
             f"at δ {plan.setting.target_delta:g}",
         ),
-        _agreement(state, plan, epsilon),
+        _agreement(state, plan, epsilon, noted_epsilon(folder, state)),
         _releases_check(state, sealed),
         _sizes_check(state, plan),
         _files_check(folder, state),
@@ -107,7 +105,7 @@ def verified(
 
 def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
     """Replay: every charge and the end must have been the next step when they were recorded."""
-    wrong: list[int] = []
+    wrong: list[str] = []
     state = fold(recorded[:1])
     for each in recorded[1:]:
         expected = None
@@ -121,10 +119,21 @@ def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
             case _:
                 pass
         if expected is not None and next_step(state, schedule) != expected:
-            wrong.append(each.number)
+            wrong.append(_words(expected))
         state = after(state, each.number, each.at, each.hash, each.fact)
-    detail = f"facts {wrong} were not the next step" if wrong else "every charge was the next step of the plan"
+    detail = f"not the next step: {', '.join(wrong)}" if wrong else "every charge was the next step of the plan"
     return Check(what="order", holds=not wrong, detail=detail)
+
+
+def _words(step: Select | Train | Finish) -> str:
+    """A step by its place in the plan, which is public; the number of its fact would tell how often labels came."""
+    match step:
+        case Select(group):
+            return "the initial set" if group == 0 else f"query {group}"
+        case Train(phase):
+            return f"phase {phase + 1}"
+        case Finish():
+            return "the end"
 
 
 def _sizes_check(state: State, plan: Plan) -> Check:
@@ -138,19 +147,24 @@ def _sizes_check(state: State, plan: Plan) -> Check:
 
 
 def _charges_check(state: State, schedule: Schedule) -> Check:
-    wrong: list[int] = []
-    for number, charge in state.charges:
+    wrong: list[str] = []
+    for _, charge in state.charges:
         try:
             same = to_text(planned_charge(charge, schedule)) == to_text(charge)
         except (IndexError, DpalError):
             same = False
         if not same:
-            wrong.append(number)
-    detail = f"facts {wrong} are not what the plan says" if wrong else f"{len(state.charges)} charges, each as planned"
+            wrong.append(_words(Select(charge.group) if isinstance(charge, ChargedSelection) else Train(charge.phase)))
+    detail = (
+        f"not what the plan says: {', '.join(wrong)}" if wrong else f"{len(state.charges)} charges, each as planned"
+    )
     return Check(what="charges", holds=not wrong, detail=detail)
 
 
-def _agreement(state: State, plan: Plan, epsilon: float) -> Check:
+def _agreement(state: State, plan: Plan, epsilon: float, noted: float | None) -> Check:
+    if noted is not None and not math.isclose(noted, epsilon, rel_tol=0.0, abs_tol=_TOLERANCE):
+        detail = f"the folder's file {SPENT} says ε {noted!r}, and the facts give {epsilon!r}; remove that file"
+        return Check(what="agreement", holds=False, detail=detail)
     charged = sum(charge.kind == "charged-training" for _, charge in state.charges)
     selections = sum(charge.kind == "charged-selection" for _, charge in state.charges)
     if charged < len(plan.phases) or selections < len(plan.groups):
@@ -165,10 +179,12 @@ def _releases_check(state: State, sealed: Sequence[int]) -> Check:
     """The fold refuses a release without a charge; here: no key outlives its release."""
     pending = [] if state.sealed_with is None else [state.sealed_with]
     detail = f"{len(state.selected) + len(state.trained)} releases, each after its own charge"
+    if state.given_up:
+        detail += f"; given up after its charge: {', '.join(_words(Train(phase)) for phase in state.given_up)}"
     if pending:
         detail += "; one charge waits for its release"
     if sorted(sealed) != pending:
-        detail = f"the sealed keys {sorted(sealed)} should be {pending}"
+        detail = f"{len(sealed)} sealed keys are there, and {len(pending)} should be"
     return Check(what="releases", holds=sorted(sealed) == pending, detail=detail)
 
 
@@ -189,7 +205,7 @@ def _files_check(folder: Path, state: State) -> Check:
     except DpalError:
         wrong.append(CONTENTS)
     try:
-        same = settings_hash(read_config(folder / CONFIGURATION)) == state.created.settings
+        same = settings_hash(current_config(folder, state.settings)) == state.settings
     except DpalError:
         same = False
     if not same:

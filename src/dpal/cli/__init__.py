@@ -23,14 +23,15 @@ def run() -> None:
     try:
         app()
     except DpalError as error:
-        _say(str(error))
+        _say(error)
         sys.exit(
             BUSY if isinstance(error, CampaignBusy) else DAMAGED if isinstance(error, DamagedCampaign) else WRONG_INPUT
         )
     except OSError as error:
-        _say(str(error))
+        _say(error)
         sys.exit(WRONG_INPUT)
 
 
-def _say(message: str) -> None:
+def _say(error: Exception) -> None:
+    message = "\n".join([str(error), *getattr(error, "__notes__", [])])
     Console(stderr=True, soft_wrap=True).print(Text("error: ", style="red").append(message, style="not red"))

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.config import checked_config, read_config
+from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.files import write_text
 from dpal.campaign.folder import CampaignFolder
 from dpal.cli.app import app
 from dpal.cli.certificates import verify_certificate_file
 from dpal.cli.output_files import Force, require_free
 from dpal.cli.questions import ask
-from dpal.errors import BadData, DpalError, InvalidArgument, MissingData
+from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
@@ -112,14 +114,63 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost: continue with dpal run {escape(str(campaign))}")
         sys.exit(_STOPPED)
+    except CampaignBusy:
+        raise
+    except Exception as error:
+        if advice := _how_to_go_on(campaign):
+            error.add_note(advice)
+        raise
     if as_json:
         typer.echo(json.dumps(status.to_json(), indent=2))
     else:
         console.print(status_view(status))
-        if status.waiting_for_labels:
+        if status.is_waiting:
             console.print(f"Hand out the records with: dpal labels export {escape(str(campaign))} --to FOLDER")
-    if status.waiting_for_labels:
+    if status.is_waiting:
         sys.exit(_WAITING)
+
+
+def _how_to_go_on(campaign: Path) -> str | None:
+    """After an error in a phase: what is charged, and the way out of a phase that cannot end."""
+    try:
+        open_charge = CampaignFolder(campaign).state().open_charge
+    except (DpalError, OSError):
+        return None
+    if open_charge is None or not isinstance(open_charge[1], ChargedTraining):
+        return None
+    return (
+        f"Phase {open_charge[1].phase + 1} is charged and not finished. dpal run {campaign} does it again, at no more "
+        f"cost. If it can never end, give it up and go on without its model: dpal give-up {campaign}, if need be with "
+        "--set training.learning_rate=..., training.max_physical_batch_size=... or another setting of training."
+    )
+
+
+@app.command("give-up")
+def give_up(
+    campaign: Folder,
+    reason: Annotated[str, typer.Option(help="Why, in words. They stay in the campaign's folder.")] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of training for later phases. May be repeated.", metavar="KEY=VALUE"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give up a training phase that is charged and cannot end, and let the campaign go on.
+
+    Its charge stands, its key is erased and its model is never used: later steps start from the newest recorded model.
+    This cannot be undone.
+
+    Example: dpal give-up clinic --set training.learning_rate=0.001
+    """
+    result = CampaignFolder(campaign).give_up(reason=reason, settings=settings or [])
+    if as_json:
+        typer.echo(json.dumps(asdict(result), indent=2))
+        return
+    console = Console(soft_wrap=True)
+    console.print(escape(result.words()), highlight=False)
+    if result.settings_changed:
+        console.print("campaign.yaml has the new settings, which cost no privacy.")
+    console.print(f"Continue with: dpal run {escape(str(campaign))}", highlight=False)
 
 
 @app.command()
@@ -256,10 +307,8 @@ def export_model(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:
-        Console().print(
-            f"{escape(str(to))} and {escape(str(card))}: ε = {rounded_up(facts['epsilon'], 4):.4f} "
-            f"at δ = {facts['delta']:g}"
-        )
+        spent = f"ε = {rounded_up(facts['epsilon'], 4):.4f} at δ = {facts['delta']:g}"
+        Console().print(f"{escape(str(to))} and {escape(str(card))}: {spent}")
         if not facts["is_private"]:
             Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed or a selection that protects nobody.")
 

@@ -11,6 +11,9 @@ from rich.markup import escape
 from dpal.campaign.folder import CampaignFolder, open_data
 from dpal.cli.app import app
 
+# After every number that depends on private records.
+INTERNAL = "internal: do not pass these numbers on"
+
 labels_app = typer.Typer(no_args_is_help=True, help="Hand records to people and take their labels back.")
 app.add_typer(labels_app, name="labels")
 
@@ -34,10 +37,10 @@ def export(
     """
     count = CampaignFolder(campaign).export_labels(to, open_data(campaign))
     if as_json:
-        typer.echo(json.dumps({"records": count, "folder": str(to) if count else None}))
+        typer.echo(json.dumps({"folder": str(to) if count else None, "internal": {"records": count}}))
     elif count:
         table = escape(str(to / "labels.csv"))
-        Console().print(f"{count:,} records to label in {escape(str(to))}. Fill in {table}, then:")
+        Console().print(f"{count:,} records (internal) to label in {escape(str(to))}. Fill in {table}, then:")
         Console().print(f"  dpal labels import {escape(str(campaign))} {table}")
     else:
         Console().print("No record waits for a label.")
@@ -56,12 +59,13 @@ def import_(
     folder = CampaignFolder(campaign)
     counts = folder.import_labels(file, open_data(campaign))
     status = folder.status()
+    missing = status.internal.waiting_for_labels
     if as_json:
-        typer.echo(json.dumps({**counts, "waiting_for_labels": status.waiting_for_labels}))
+        typer.echo(json.dumps({"next_step": status.next_step, "internal": {**counts, "waiting_for_labels": missing}}))
         return
     Console().print(
         f"{counts['new']:,} new, {counts['corrected']:,} corrected, {counts['unchanged']:,} as before; "
-        f"{status.waiting_for_labels:,} still missing. Next: {status.next_step}"
+        f"{missing:,} still missing ({INTERNAL}). Next: {status.next_step}"
     )
     if counts["withdrawn"]:
         Console().print(f"{counts['withdrawn']:,} answers for withdrawn records were ignored.")
@@ -92,6 +96,7 @@ def close(campaign: Folder, as_json: AsJson = False) -> None:
     """Go on without the labels that are missing. They can still be brought in later."""
     count = CampaignFolder(campaign).close_round()
     if as_json:
-        typer.echo(json.dumps({"left_out": count}))
+        typer.echo(json.dumps({"internal": {"left_out": count}}))
     else:
-        Console().print(f"{count:,} records are left out for now. Continue with: dpal run {escape(str(campaign))}")
+        Console().print(f"{count:,} records are left out for now ({INTERNAL}).")
+        Console().print(f"Continue with: dpal run {escape(str(campaign))}")

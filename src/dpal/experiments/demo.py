@@ -49,7 +49,7 @@ def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow
                 name=name,
                 folder=place,
                 report=path,
-                labels=status.labelled,
+                labels=status.internal.labelled,
                 accuracy=status.metrics[-1]["accuracy"],
                 epsilon_spent=verification.epsilon_spent,
                 holds=verification.holds,

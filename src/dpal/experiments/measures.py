@@ -22,7 +22,8 @@ def phases_of(campaign: Campaign, learner: TrackingLearner) -> list[dict[str, An
     """Every phase with its plan, its time and its metrics on the test set."""
     state = campaign.state()
     found: list[dict[str, Any]] = []
-    for trained, phase in zip(state.trained, campaign.plan.phases, strict=True):
+    for trained in state.trained:
+        phase = campaign.plan.phases[trained.phase]
         learner.load(campaign.folder / trained.file)
         groups = len(phase.sampling_probabilities)
         found.append(
@@ -64,9 +65,7 @@ def selections_of(campaign: Campaign, learner: TrackingLearner, *, predicts_with
             continue
         # The model that selected: the last one that was trained before this group existed.
         earlier = [
-            each
-            for each, phase in zip(state.trained, campaign.plan.phases, strict=True)
-            if len(phase.sampling_probabilities) <= index + 1
+            each for each in state.trained if len(campaign.plan.phases[each.phase].sampling_probabilities) <= index + 1
         ]
         learner.load(campaign.folder / earlier[-1].file)
         learner.predicts_with_average = predicts_with_average

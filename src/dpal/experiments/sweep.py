@@ -120,7 +120,7 @@ class Sweep:
             # Of the campaign: it may have been begun on another machine.
             "precision": campaign.config.training.precision,
             "plan": _plan(campaign.plan, campaign.state().created.plan_hash),
-            "labels": status.labelled,
+            "labels": status.internal.labelled,
             "verified": verification.holds,
             "epsilon_spent": verification.epsilon_spent,
             "phases": phases_of(campaign, learner),

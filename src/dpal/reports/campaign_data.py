@@ -1,10 +1,11 @@
 """What a campaign's report says, as plain data. All of it is public under the plan but for the part called internal."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dpal import __version__
-from dpal.campaign.config import NAME, read_config
+from dpal.campaign.changed_config import current_config
 from dpal.campaign.folder import CampaignFolder
 from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
@@ -12,7 +13,6 @@ from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 
 _FEW_PHASES = 10
-INTERNAL = ("labelled", "waiting_for_labels", "skipped", "cannot_tell", "corrected", "withdrawn", "resumed")
 _PLACES = ("file", "folder", "labels", "ids", "name", "tokenizer")
 
 
@@ -24,8 +24,9 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
     campaign = CampaignFolder(folder)
     state, plan = campaign.state(), campaign.plan
     status = campaign.status()
+    inside = asdict(status.internal)
     verification = campaign.verify(recompute=_is_quick(plan))
-    config = _without_places(read_config(Path(folder) / NAME).model_dump(mode="json"))
+    config = _without_places(current_config(Path(folder), state.settings).model_dump(mode="json"))
     return {
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
@@ -43,7 +44,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "metrics": [{"phase": each.phase + 1, "records": each.records, **each.metrics} for each in state.evaluated],
         # Not covered by the promise: how many records were skipped depends on the records, and time on the draws.
         "internal": {
-            "labels": {name: status.to_json()[name] for name in INTERNAL},
+            "labels": {name: count for name, count in inside.items() if isinstance(count, int)},
             "phases_trained": [
                 {"phase": each.phase + 1, "engine": each.engine, "seconds": each.seconds} for each in state.trained
             ],
@@ -63,11 +64,8 @@ def _is_quick(plan: Plan) -> bool:
 
 
 def _public_status(status: Status) -> dict[str, object]:
-    """The status without counts of answers and without the hour, which depend on private records."""
-    shown = {name: value for name, value in status.to_json().items() if name not in INTERNAL and name != "folder"}
-    if status.waiting_for_labels:
-        shown["next_step"] = "wait for labels"
-    return shown | {"last_change": status.last_change[:10]}
+    """The status without what depends on private records, and without the machine's folders."""
+    return {name: value for name, value in status.to_json().items() if name not in ("internal", "folder")}
 
 
 def _without_places(config: dict[str, Any]) -> dict[str, Any]:

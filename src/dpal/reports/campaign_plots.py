@@ -23,9 +23,11 @@ def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Fi
         # Under renyi accounting the whole campaign's ε is stated for its end only.
         known = [name for name, report in reports.items() if report["plan"]["accounting"] != "renyi"]
         for index, (name, report) in enumerate(reports.items()):
-            values = [each[metric] for each in report["metrics"] if metric in each]
-            labels = report["labels_by_phase"][: len(values)]
-            spent = _spent_by_phase(report["plan"])[: len(values)]
+            measured = [each for each in report["metrics"] if metric in each]
+            values = [each[metric] for each in measured]
+            # By the phase's number: one that was given up has no measurement.
+            labels = [report["labels_by_phase"][each["phase"] - 1] for each in measured]
+            spent = [_spent_by_phase(report["plan"])[each["phase"] - 1] for each in measured]
             look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
             by_labels.plot(labels, values, label=name, **look)
             if name in known:
@@ -43,7 +45,8 @@ def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Fi
 
 def spending_figure(report: Mapping[str, Any]) -> Figure:
     """ε by phase and group against the budget; planned ones dashed."""
-    plan, done = report["plan"], report["status"]["phases_done"]
+    plan = report["plan"]
+    done = report["status"]["phases_done"] + len(report["status"]["phases_given_up"])
     with mpl.rc_context(rc=RC):
         figure = Figure(figsize=(8.2, 3.2), layout="constrained")
         spent, steps = figure.subplots(1, 2)

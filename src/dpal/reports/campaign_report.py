@@ -54,15 +54,16 @@ def as_html(data: dict[str, Any]) -> str:
             f"<pre>{escaped(yaml.safe_dump(data['configuration'], sort_keys=False, allow_unicode=True))}</pre>",
         ),
         _internal(data),
-        f"<footer>dpal {escaped(data['dpal_version'])}; last change {escaped(status['last_change'])}</footer>",
+        f"<footer>dpal {escaped(data['dpal_version'])}; last change {escaped(status['last_day'])}</footer>",
     ]
     return document(f"{data['campaign']}: dpal report", parts)
 
 
 def _stage(status: dict[str, Any]) -> str:
+    given_up = "".join(f" Phase {phase} was given up." for phase in status["phases_given_up"])
     if status["stage"] == "finished":
-        return "Finished."
-    return f"{status['stage'].replace('-', ' ').capitalize()}. Next: {status['next_step']}."
+        return f"Finished.{given_up}"
+    return f"{status['stage'].replace('-', ' ').capitalize()}. Next: {status['next_step']}.{given_up}"
 
 
 def _checks(data: dict[str, Any]) -> str:
@@ -118,8 +119,12 @@ def _learning(data: dict[str, Any]) -> Iterable[str]:
     if names:
         yield _figure(data, names[0])
     rows = [
-        [str(each["phase"]), f"{labels:,}", *(f"{each[name]:.2%}" for name in names)]
-        for each, labels in zip(data["metrics"], data["labels_by_phase"], strict=False)
+        [
+            str(each["phase"]),
+            f"{data['labels_by_phase'][each['phase'] - 1]:,}",
+            *(f"{each[name]:.2%}" for name in names),
+        ]
+        for each in data["metrics"]
     ]
     yield table(["phase", "labels asked for", *(name.replace("_", " ") for name in names)], rows)
 

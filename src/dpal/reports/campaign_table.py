@@ -11,6 +11,8 @@ from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly, guess_sentence, little_because
 
 NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody. For simulations only."
+# Over every number that depends on private records.
+INTERNAL = "internal (not covered by the promise; do not pass on)"
 
 
 def status_view(status: Status, running: str | None = None) -> RenderableType:
@@ -20,19 +22,13 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     # A step that is charged and not recorded yet is interrupted, unless somebody is at it.
     table.add_row("stage", status.stage.replace("-", " ") if running is None else f"running: {running}")
     table.add_row("next" if running is None else "now", status.next_step)
-    table.add_row("phases", f"{status.phases_done} of {status.phases} trained")
+    given_up = "".join(f", phase {phase} given up" for phase in status.phases_given_up)
+    table.add_row("phases", f"{status.phases_done} of {status.phases} trained{given_up}")
     table.add_row("pool", f"{status.pool_size:,} records; {status.asked:,} asked about, {status.retired:,} retired")
     table.add_row(
-        "labels",
-        f"{status.labelled:,} given, {status.waiting_for_labels:,} missing, {status.skipped:,} skipped, "
-        f"{status.cannot_tell:,} cannot tell, {status.corrected:,} corrected",
-    )
-    if status.withdrawn:
-        table.add_row("withdrawn", f"{status.withdrawn:,} records, for good")
-    table.add_row(
         "privacy",
-        f"ε at most {rounded_up(status.epsilon_spent, 4):.4f} of {exactly(status.epsilon_budget)} at "
-        f"δ = {exactly(status.target_delta)}",
+        f"ε {rounded_up(status.epsilon_spent, 4):.4f} of {exactly(status.epsilon_budget)} at "
+        f"δ = {exactly(status.target_delta)}, spent by all charges so far",
     )
     if (little := little_because(status.epsilon_budget, status.target_delta, status.pool_size)) is not None:
         words = f"{little} {guess_sentence(status.epsilon_budget, status.target_delta)}"
@@ -40,10 +36,23 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     for each in status.metrics:
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in each.items() if name != "phase")
         table.add_row(f"phase {each['phase']:.0f}", shown)
-    if status.resumed:
-        table.add_row("resumed", f"{status.resumed} times after an interruption")
-    table.add_row("last change", status.last_change)
-    return _flagged(table, status.is_private)
+    return _flagged(Group(table, Text(f"\n{INTERNAL}", style="yellow"), _internal(status)), status.is_private)
+
+
+def _internal(status: Status) -> RenderableType:
+    inside = status.internal
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row(
+        "labels",
+        f"{inside.labelled:,} given, {inside.waiting_for_labels:,} missing, {inside.skipped:,} skipped, "
+        f"{inside.cannot_tell:,} cannot tell, {inside.corrected:,} corrected",
+    )
+    if inside.withdrawn:
+        table.add_row("withdrawn", f"{inside.withdrawn:,} records, for good")
+    if inside.resumed:
+        table.add_row("resumed", f"{inside.resumed} times after an interruption")
+    table.add_row("last change", inside.last_change)
+    return table
 
 
 def verification_view(found: Verification) -> RenderableType:

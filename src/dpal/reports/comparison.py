@@ -48,7 +48,7 @@ def run_of(folder: Path | str, method: str | None = None) -> Run:
     return Run(
         method=method or f"{plan.planner}, {selection}",
         folder=str(folder),
-        labels=tuple(labels_by_phase(state.groups, plan)),
+        labels=tuple(labels_by_phase(state.groups, plan)[each.phase] for each in state.evaluated),
         metrics=tuple(dict(each.metrics) for each in state.evaluated),
         epsilon=plan.setting.target_epsilon,
         delta=plan.setting.target_delta,

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dpal.errors import InvalidArgument
+from dpal.errors import InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
 from dpal.privacy import checks
 from dpal.randomness import Randomness, SecureRandomness
@@ -96,14 +96,18 @@ class Learner:
             raise InvalidArgument("the number of the model's outputs", found.shape[1], f"{classes}, one a class")
         if passes > 1:
             copy.logits(np.arange(_REHEARSED), passes=passes, randomness=SecureRandomness())
-        copy.train(
-            Phase(steps=1, noise_multiplier=1.0, expected_batch_size=2.0, sampling_probabilities=(1.0,)),
-            [np.arange(_REHEARSED)],
-            np.zeros(_REHEARSED, dtype=np.int64) if targets is None else targets,
-            randomness=SecureRandomness(),
-            description="rehearsal",
-            after_step=lambda step: None,
-        )
+        try:
+            copy.train(
+                Phase(steps=1, noise_multiplier=1.0, expected_batch_size=2.0, sampling_probabilities=(1.0,)),
+                [np.arange(_REHEARSED)],
+                np.zeros(_REHEARSED, dtype=np.int64) if targets is None else targets,
+                randomness=SecureRandomness(),
+                description="rehearsal",
+                after_step=lambda step: None,
+            )
+        except TrainingDiverged as error:
+            allowed = "lower: a single step on made-up records diverges with it. Nothing was charged"
+            raise InvalidArgument("learning_rate", self.settings.learning_rate, allowed) from error
 
     def train(
         self,
@@ -171,6 +175,13 @@ class Learner:
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
             yield
+
+
+def rehearse_settings(settings: LearnerSettings) -> None:
+    """One private step of a tiny model on made-up images: settings that no model can be trained with fail here."""
+    images = np.zeros((_REHEARSED, 1, 32, 32), dtype=np.uint8)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 2))
+    Learner(model, _MadeUp(images, {"": images[0]}), multi_label=False, settings=settings).rehearse(2)
 
 
 def put_channels_last(model: nn.Module) -> None:

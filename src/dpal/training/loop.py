@@ -226,6 +226,8 @@ def _stop_if_diverged(model: nn.Module, loss: LossFunction, sample: tuple[Batch,
     losses, _ = losses_of(model, loss, *sample)
     if not torch.isfinite(losses).all():
         raise TrainingDiverged(
-            f"Training has diverged by step {step + 1}: the loss is no longer finite, whatever the record. Lower the "
-            "learning rate or use the precision float32, in a new campaign. Models of earlier phases are as they were."
+            f"Training has diverged by step {step + 1}: the loss is NaN or infinite for every record. Lower the "
+            "learning rate or use the precision float32. In a campaign the phase stays charged and diverges again: "
+            "give it up and go on with dpal give-up CAMPAIGN --set training.learning_rate=... Models of earlier phases "
+            "are as they were."
         )
