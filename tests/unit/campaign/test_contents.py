@@ -19,7 +19,7 @@ from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.files import digest
 from dpal.campaign.folder import CampaignFolder
 from dpal.data import Pool, from_arrays, from_image_folder, from_numpy_file, load_dataset
-from dpal.data.records import Positions, Records, TextRecords, Values
+from dpal.data.records import Form, Positions, Records, TextRecords, Values
 from dpal.errors import BadData, DamagedCampaign, RecordsChanged
 from dpal.reports.campaign_report import write_report
 from dpal.training import sources
@@ -101,8 +101,8 @@ class Counted(Records):
         return len(self.records)
 
     @property
-    def bytes_each(self) -> int:
-        return self.records.bytes_each
+    def form(self) -> Form:
+        return self.records.form
 
     def read(self, positions: Positions) -> Values:
         self.reads += len(positions)

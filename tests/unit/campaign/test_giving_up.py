@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import NAME, read_config
@@ -36,7 +36,7 @@ def made(folder: Path, *, oracle: str = "simulated", **options: Any) -> Campaign
         pool=linear_pool(),
         model=linear_model(),
         oracle=oracle,
-        evaluation=linear_pool(40),
+        evaluation=linear_held_out(40),
         evaluation_is_public=True,
         **options,
     )
@@ -47,7 +47,7 @@ def reopened(folder: Path) -> Campaign:
         folder,
         pool=linear_pool(),
         model=linear_model(),
-        evaluation=linear_pool(40),
+        evaluation=linear_held_out(40),
         evaluation_is_public=True,
     )
 
