@@ -136,7 +136,7 @@ def test_numbers_about_private_records_are_marked_wherever_they_are_printed(tmp_
     said = words(dpal("labels", "import", "c", "few.csv", cwd=tmp_path).stdout)
     assert "10 new, 0 corrected, 0 as before; 50 still missing (internal: do not pass these numbers on)" in said
     again = json.loads(dpal("labels", "import", "c", "few.csv", "--json", cwd=tmp_path).stdout)
-    assert again["internal"] == {"new": 0, "corrected": 0, "unchanged": 10, "waiting_for_labels": 50}
+    assert again["internal"] == {"new": 0, "corrected": 0, "unchanged": 10, "withdrawn": 0, "waiting_for_labels": 50}
     assert set(again) == {"internal", "next_step"}
     assert "50 records are left out for now (internal" in words(dpal("labels", "close", "c", cwd=tmp_path).stdout)
     dpal("run", "c", cwd=tmp_path, codes=(3,))

@@ -100,7 +100,7 @@ def test_an_export_shows_neither_class_nor_path_and_its_labels_come_back(tmp_pat
         for name, some in (("half.csv", rows[::2]), ("all.csv", rows)):
             lines = [";".join([row[0].upper(), row[1], "ill"]) for row in some]
             (tmp_path / name).write_text("\r\n".join(["ID;File;Label", *lines]), encoding="utf-8-sig")
-            counts = json.loads(dpal("labels", "import", "c", name, "--json", cwd=tmp_path).stdout)
+            counts = json.loads(dpal("labels", "import", "c", name, "--json", cwd=tmp_path).stdout)["internal"]
         assert counts["unchanged"] == len(rows[::2])
         assert counts["waiting_for_labels"] == 0
     assert rounds >= 1

@@ -68,7 +68,7 @@ def import_(
         f"{missing:,} still missing ({INTERNAL}). Next: {status.next_step}"
     )
     if counts["withdrawn"]:
-        Console().print(f"{counts['withdrawn']:,} answers for withdrawn records were ignored.")
+        Console().print(f"{counts['withdrawn']:,} answers for withdrawn records were ignored ({INTERNAL}).")
 
 
 @labels_app.command("identify")

@@ -29,7 +29,7 @@ from dpal.training.operators import (
 from dpal.training.precision import tf32_allowed
 from dpal.training.tracing import CompiledFunction
 
-# Rounding of squared norms that are computed from grams in float64, relative to `_Pieces.scales`.
+# Rounding of squared norms that are computed from grams in float64, relative to what they are if nothing cancels.
 _GRAM_ROUNDING = 2.0**-30
 # Small beside the gradients of a record that has anything to learn from.
 _SMALL_BOUND = 2.0**-12
@@ -37,27 +37,26 @@ _SMALL_BOUND = 2.0**-12
 
 @dataclass(slots=True)
 class _Pieces:
-    """What one physical batch leaves between the norms and the sum, in one of three ways (matrices.py).
+    """What one physical batch leaves between the forward and backward passes and the sum, in one of three ways.
 
-    `squares` are the records' squared norms. `scales` are squares of what they would be if nothing cancelled, of those
-    matrices whose positions are summed together with other records'.
+    `squares` are squared norms by record, of those matrices whose kernel measures what it computes.
     """
 
     stored: dict[str, Tensor] = field(default_factory=dict)
     sides: dict[str, matrices.Sides] = field(default_factory=dict)
     convolved: dict[str, matrices.Convolved] = field(default_factory=dict)
-    squares: Tensor | None = None
-    scales: Tensor | None = None
+    squares: dict[str, Tensor] = field(default_factory=dict)
 
-    def add(self, squares: Tensor, scales: Tensor | None = None) -> None:
-        self.squares = squares.double() if self.squares is None else self.squares + squares
-        if scales is not None:
-            self.scales = scales.double() if self.scales is None else self.scales + scales
-
-    def norms(self) -> Tensor:
-        if self.squares is None:
+    def norms(self) -> tuple[Tensor, Tensor | None]:
+        """The records' norms; and what they would be if nothing cancelled, of matrices summed over all positions."""
+        squares = [each.double() for each in self.squares.values()]
+        squares += [matrices.squared_norms(each) for name, each in self.stored.items() if name not in self.squares]
+        grams = [matrices.gram_norms(each) for each in self.sides.values()]
+        squares += [square for square, _ in grams]
+        if not squares:
             raise RuntimeError("no trainable layer took part in the forward pass")
-        return self.squares.clamp(min=0).sqrt()
+        scales = torch.stack([scale for _, scale in grams]).sum(dim=0).clamp(min=0).sqrt() if grams else None
+        return torch.stack(squares).sum(dim=0).clamp(min=0).sqrt(), scales
 
     def positions(self) -> int:
         """The most positions of a record that are summed together with other records'."""
@@ -74,12 +73,14 @@ class FusedEngine(ClippingEngine):
     name: ClassVar[str] = "fused"
     compiled: bool | None = None
     _capture: Capture = field(init=False, repr=False)
-    _measure_compiled: CompiledFunction = field(init=False, repr=False)
+    _run_compiled: CompiledFunction = field(init=False, repr=False)
+    _norms_compiled: CompiledFunction = field(init=False, repr=False)
     _sum_compiled: CompiledFunction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._capture = Capture(self.model, self.loss)
-        self._measure_compiled = CompiledFunction(self._measure)
+        self._run_compiled = CompiledFunction(self._run)
+        self._norms_compiled = CompiledFunction(_upper_norms)
         self._sum_compiled = CompiledFunction(self._sum)
 
     def learn_from(self, checked: "FusedEngine") -> None:
@@ -101,44 +102,44 @@ class FusedEngine(ClippingEngine):
 
     def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
         compiled = targets.is_cuda if self.compiled is None else self.compiled
-        measure, total = (self._measure_compiled, self._sum_compiled) if compiled else (self._measure, self._sum)
+        # Three graphs: a compiler may keep more digits than it writes down, so norms are taken of what was written.
+        run, measure, total = (
+            (self._run_compiled, self._norms_compiled, self._sum_compiled)
+            if compiled
+            else (self._run, _upper_norms, self._sum)
+        )
         with tf32_allowed(self.precision == "tf32"):
-            norms, pieces = measure(self._parameters(), batch, targets, self._modes())
+            healthy, pieces = run(self._parameters(), batch, targets, self._modes())
+            norms = measure(pieces, healthy)
             usable = is_usable(norms, self.max_grad_norm)
             factors = self.clip_factors(norms, present, pieces.positions())
-            gradients = total(pieces, factors, compiled)
+            gradients = total(pieces, norms, factors, compiled)
         return ClippedSum(gradients=gradients, not_finite=(present & ~usable).sum())
 
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
         with tf32_allowed(self.precision == "tf32"):
-            captured, tape = self._run(self._parameters(), batch, targets)
-            return self._pieces(captured, tape).norms()
+            return self._run(self._parameters(), batch, targets, self._modes())[1].norms()[0]
 
     def _modes(self) -> bytes:
         """Which layers train and which predict: a dropout behaves accordingly, and so must compiled code."""
         return bytes(module.training for module in self.model.modules())
 
-    def _measure(
+    def _run(
         self,
         parameters: dict[str, Tensor],
         batch: Batch,
         targets: Tensor,
         modes: bytes,  # each has a graph of its own
     ) -> tuple[Tensor, _Pieces]:
-        """Norms that what will be summed cannot exceed, and what the sum is made of."""
-        captured, tape = self._run(parameters, batch, targets)
-        with torch.no_grad():
-            pieces = self._pieces(captured, tape)
-            healthy = torch.isfinite(captured.losses.reshape(-1, self.copies)).all(dim=1)
-            return torch.where(healthy, self._upper_norms(pieces), torch.inf), pieces
-
-    def _run(self, parameters: dict[str, Tensor], batch: Batch, targets: Tensor) -> tuple[Captured, Tape]:
+        """Whose losses are finite, and what norms and sum are made of."""
         state = {name: self._cast(tensor) for name, tensor in parameters.items()}
         if isinstance(batch, Tensor):
             batch = self._cast(batch)
         else:
             batch = {name: self._cast(part) for name, part in batch.items()}
-        return self._capture(state, batch, targets, self.copies)
+        captured, tape = self._capture(state, batch, targets, self.copies)
+        with torch.no_grad():
+            return torch.isfinite(captured.losses.reshape(-1, self.copies)).all(dim=1), self._pieces(captured, tape)
 
     def _parameters(self) -> dict[str, Tensor]:
         """Parameters and buffers, outside of any gradient's graph."""
@@ -155,9 +156,7 @@ class FusedEngine(ClippingEngine):
             self._add_matrix(pieces, name, captured, tape, uses)
         for name, uses in _positions_by_name(tape.vector_names).items():
             total = sum((captured.vector_gradients[i] for i in uses[1:]), captured.vector_gradients[uses[0]])
-            by_record = total.reshape(-1, self.copies, *total.shape[1:]).sum(dim=1)
-            pieces.stored[name] = by_record
-            pieces.add(matrices.squared_norms(by_record))
+            pieces.stored[name] = total.reshape(-1, self.copies, *total.shape[1:]).sum(dim=1)
         return pieces
 
     def _add_matrix(self, pieces: _Pieces, name: str, captured: Captured, tape: Tape, uses: list[int]) -> None:
@@ -182,37 +181,24 @@ class FusedEngine(ClippingEngine):
             )
             arguments = _arguments(convolved, self.precision)
             if way is Way.STORED:
-                pieces.stored[name], squares = convolution_record_gradients(*arguments)
+                pieces.stored[name], pieces.squares[name] = convolution_record_gradients(*arguments)
             else:
-                pieces.convolved[name], squares = convolved, convolution_record_squares(*arguments)
-            pieces.add(squares)
+                pieces.convolved[name], pieces.squares[name] = convolved, convolution_record_squares(*arguments)
             return
         if way is Way.STORED and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
             pieces.stored[name] = matrices.stored_convolution(first, given, gradient, copies)
-            pieces.add(matrices.squared_norms(pieces.stored[name]))
             return
         sides = matrices.joined(
             [matrices.sides_of(use, _finite(given), gradient, copies) for use, given, gradient, copies in plain]
         )
         if way is Way.STORED:
             pieces.stored[name] = matrices.stored_gradients(sides)
-            pieces.add(matrices.squared_norms(pieces.stored[name]))
         else:
             pieces.sides[name] = sides
-            pieces.add(*matrices.gram_norms(sides))
 
-    def _upper_norms(self, pieces: _Pieces) -> Tensor:
-        """At least the norms of what will be summed, and at least what bounds the parts that cancel in it."""
-        norms = pieces.norms()
-        if pieces.scales is not None:
-            scales = pieces.scales.clamp(min=0)
-            norms = (norms.square() + _GRAM_ROUNDING * scales).sqrt()
-            norms = torch.maximum(norms, scales.sqrt() / LARGEST_CANCELLATION)
-        return norms * (1 + NORM_ROUNDING)
-
-    def _sum(self, pieces: _Pieces, factors: Tensor, compiled: bool) -> Gradients:
+    def _sum(self, pieces: _Pieces, norms: Tensor, factors: Tensor, compiled: bool) -> Gradients:
         if not compiled:
-            blank_broken(pieces.stored, pieces.norms())
+            blank_broken(pieces.stored, norms)
         gradients: Gradients = {}
         for name, parameter in self.trainable().items():
             if name in pieces.stored:
@@ -228,6 +214,15 @@ class FusedEngine(ClippingEngine):
                 total = torch.zeros_like(parameter, dtype=torch.float64)
             gradients[name] = matrices.as_parameter(total, parameter)
         return gradients
+
+
+def _upper_norms(pieces: _Pieces, healthy: Tensor) -> Tensor:
+    """At least the norms of what will be summed, and at least what bounds the parts that cancel in it."""
+    norms, scales = pieces.norms()
+    if scales is not None:
+        norms = (norms.square() + _GRAM_ROUNDING * scales.square()).sqrt()
+        norms = torch.maximum(norms, scales / LARGEST_CANCELLATION)
+    return torch.where(healthy, norms * (1 + NORM_ROUNDING), torch.inf)
 
 
 def _arguments(convolved: matrices.Convolved, precision: str) -> tuple[Tensor, Tensor, list[int], int, bool]:

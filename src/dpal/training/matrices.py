@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from dpal.training.capture import MatrixUse
 from dpal.training.layers import TiedConvolution
-from dpal.training.operators import gram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,17 +235,23 @@ def stored_gradients(sides: Sides) -> Tensor:
 
 def gram_norms(sides: Sides) -> tuple[Tensor, Tensor]:
     """Each record's squared norm, and a bound on the square of Σ_t |left_t|·|right_t|: rounding is relative to that."""
-    right = gram(sides.right)
+    right = _gram(sides.right)
     if sides.one_hot:
         same = sides.left.unsqueeze(-1) == sides.left.unsqueeze(-2)
         if sides.skipped_index is not None:
             same &= (sides.left != sides.skipped_index).unsqueeze(-1)
         left = same.to(right.dtype)
     else:
-        left = gram(sides.left)
+        left = _gram(sides.left)
     positions = left.shape[-1]
     diagonal = (left.diagonal(dim1=-2, dim2=-1) * right.diagonal(dim1=-2, dim2=-1)).sum(dim=(1, 2))
     return (left * right).sum(dim=(1, 2, 3)), positions * left.shape[1] * diagonal
+
+
+def _gram(side: Tensor) -> Tensor:
+    # In float64: where positions nearly cancel, a square in float32 would be rounding alone.
+    exact = side.double()
+    return torch.matmul(exact, exact.transpose(-1, -2))
 
 
 def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Operators of our own, opaque to the tracer: grams, and gradients of convolutions and group norms by record."""
+"""Operators of our own, opaque to the tracer: gradients of convolutions and group norms by record."""
 
 from typing import Any
 
@@ -6,22 +6,6 @@ import torch
 from torch import Tensor
 
 from dpal.training import kernels, norm_kernels
-
-
-@torch.library.custom_op("dpal::gram", mutates_args=())
-def gram(side: Tensor) -> Tensor:
-    """Products of all pairs of positions, in float64: in float32 a square would be rounding alone where they cancel.
-
-    Opaque, so that it sees the very numbers that will be summed: a compiler drops a rounding to bfloat16 and back where
-    it can.
-    """
-    exact = side.double()
-    return torch.matmul(exact, exact.transpose(-1, -2))
-
-
-@gram.register_fake
-def _(side: Tensor) -> Tensor:
-    return side.new_empty((*side.shape[:-1], side.shape[-2]), dtype=torch.float64)
 
 
 @torch.library.custom_op("dpal::convolution_record_gradients", mutates_args=())

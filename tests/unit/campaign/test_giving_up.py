@@ -17,6 +17,7 @@ from dpal.campaign.sealed_keys import SealedKeys
 from dpal.campaign.spent import NAME as SPENT
 from dpal.campaign.spent import _check
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData, NothingToGiveUp
+from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_data import report_data
 from dpal.reports.campaign_report import write_report
 from dpal.reports.certificate import certificate_of, verify_certificate
@@ -166,8 +167,9 @@ def test_settings_of_training_change_and_the_new_file_is_the_recorded_one(tmp_pa
     assert (changed.training.learning_rate, changed.training.optimizer) == (0.01, "sgd")
     assert campaign.config == changed
     # This very object goes on with them, and so does one that is opened later.
-    assert campaign.parts.learner().settings.learning_rate == 0.01
-    assert reopened(folder).parts.learner().settings.learning_rate == 0.01
+    assert campaign.parts.learner(campaign.parts.inputs).settings.learning_rate == 0.01
+    again = reopened(folder)
+    assert again.parts.learner(again.parts.inputs).settings.learning_rate == 0.01
     assert campaign.state().settings != old_hash
     assert campaign.verify().holds
     # Exactly that file: neither the old one nor another.
@@ -268,7 +270,8 @@ def test_a_given_up_phase_is_not_trained_or_given_up_again(tmp_path: Path) -> No
     state = campaign.state()
     charge = next(number for number, fact in state.charges if isinstance(fact, ChargedTraining))
     again = GivenUp(charge=charge, phase=0, reason="", settings=state.settings)
-    model = Trained(charge=charge, phase=0, file="checkpoints/phase-1.safetensors", sha256="", engine="", seconds=0)
+    names = {"file": "checkpoints/phase-1.safetensors", "sha256": "", "export_sha256": "", "engine": ""}
+    model = Trained(charge=charge, phase=0, seconds=0, **names)
     for fact in (again, model, ChargedTraining(phase=0, **_numbers(0))):
         with campaign._writer() as journal, pytest.raises(DamagedCampaign):
             journal.add(fact)
@@ -317,7 +320,8 @@ def test_status_card_verify_report_and_certificate_give_one_number(tmp_path: Pat
         }
         if campaign.state().trained:
             numbers["card"] = campaign.export_model(tmp_path / f"{stage}.safetensors")["epsilon"]
-        assert len(set(numbers.values())) == 1, numbers
+        # A certificate states six digits, rounded up.
+        assert len({rounded_up(number, 6) for number in numbers.values()}) == 1, numbers
         seen.append(status.epsilon_spent)
         if status.is_waiting:
             state = campaign.state()

@@ -101,13 +101,23 @@ def test_an_export_shows_no_id_and_its_answers_come_back(tmp_path: Path) -> None
     with (tmp_path / "back.csv").open("w", newline="") as lines:
         csv.writer(lines).writerows([header, *([*row[:-1], "yes"] for row in rows[:5])])
     folder = CampaignFolder(tmp_path / "c")
-    assert folder.import_labels(tmp_path / "back.csv", pool) == {"new": 5, "corrected": 0, "unchanged": 0}
+    assert folder.import_labels(tmp_path / "back.csv", pool) == {
+        "new": 5,
+        "corrected": 0,
+        "unchanged": 0,
+        "withdrawn": 0,
+    }
     # Again, with one that is new and one that is corrected.
     with (tmp_path / "back.csv").open("w", newline="") as lines:
         csv.writer(lines).writerows(
             [header, *([*row[:-1], "no" if i == 4 else "yes"] for i, row in enumerate(rows[:6]))]
         )
-    assert folder.import_labels(tmp_path / "back.csv", pool) == {"new": 1, "corrected": 1, "unchanged": 4}
+    assert folder.import_labels(tmp_path / "back.csv", pool) == {
+        "new": 1,
+        "corrected": 1,
+        "unchanged": 4,
+        "withdrawn": 0,
+    }
     state = folder.state()
     with_answers = {name_of(tmp_path / "c", pool, record_id) for record_id in state.answers}
     assert with_answers == {row[0] for row in rows[:6]}

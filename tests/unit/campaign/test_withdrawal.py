@@ -56,8 +56,8 @@ def without(*ids: str) -> Pool:
 def seal_of(folder: Path) -> tuple[int, bytes]:
     store = Store(folder, read_only=True)
     try:
-        (number,) = store.seals()
-        return number, store.seal(number)
+        (number,) = store.keys.charges()
+        return number, store.keys.read(number)
     finally:
         store.close()
 
@@ -73,7 +73,7 @@ def test_a_withdrawn_record_takes_part_in_nothing(tmp_path: Path) -> None:
     last = campaign.state().last
     assert campaign.withdraw([asked[0]]) == 0 and campaign.state().last == last
     # Nobody waits for its label, nobody is shown it, and an answer that comes all the same is ignored with a word.
-    assert campaign.status().waiting_for_labels == len(asked) - 1
+    assert campaign.status().internal.waiting_for_labels == len(asked) - 1
     assert campaign.export_labels(tmp_path / "out", linear_pool()) == len(asked) - 1
     with (tmp_path / "out/labels.csv").open(newline="", encoding="utf-8-sig") as lines:
         assert asked[0] not in {row[0] for row in csv.reader(lines)}
@@ -172,7 +172,7 @@ def test_a_charged_step_gets_a_new_key_and_sees_the_withdrawal(
     assert states[0].trained[0].sha256 == states[1].trained[0].sha256
     assert states[0].charges[1][0] == states[0].trained[0].charge == charge
     assert (tmp_path / "c/checkpoints/phase-1.safetensors").read_bytes() != first
-    assert Store(tmp_path / "c", read_only=True).seals() == []
+    assert Store(tmp_path / "c", read_only=True).keys.charges() == []
 
 
 def test_a_charged_selection_sees_the_withdrawal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ def test_how_many_were_withdrawn_stays_inside(tmp_path: Path) -> None:
     campaign = made(tmp_path / "c")
     campaign.withdraw(["r03", "r04"], reason="the patient said no")
     campaign.run()
-    assert campaign.status().withdrawn == 2
+    assert campaign.status().internal.withdrawn == 2
     public = json.dumps([report_data(tmp_path / "c", internal=False), certificate_of(tmp_path / "c")])
     assert "withdrawn" not in public and "said no" not in public and "r03" not in public
     assert "said no" not in repr(campaign.state()) and "r03" not in repr(campaign.state())

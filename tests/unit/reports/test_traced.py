@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.planning.selections import SELECTIONS
@@ -40,7 +40,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pool=linear_pool(),
         model=linear_model(),
         oracle="simulated",
-        evaluation=linear_pool(40),
+        evaluation=linear_held_out(40),
         evaluation_is_public=True,
     ).run()
     return folder

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.models.equivariant import SQUARE, GroupConvolution, LiftingConvolution
 from dpal.models.resnet9 import ResNet9
-from dpal.training import matrices, tracing
+from dpal.training import fused, matrices, tracing
 from dpal.training.capture import NotCoveredError
 from dpal.training.choose import ENGINES, engine_for
 from dpal.training.engine import ClippingEngine
@@ -180,7 +180,8 @@ def test_bf16_contributions_never_exceed_the_bound() -> None:
         with pytest.MonkeyPatch.context() as patch:
             if forced is not None:
                 patch.setattr(matrices, "cheapest", lambda *_, forced=forced, **__: forced)
-            norms, pieces = engine._measure(engine._parameters(), batch, targets, b"")
+            healthy, pieces = engine._run(engine._parameters(), batch, targets, b"")
+        norms = fused._upper_norms(pieces, healthy)
         factors = 0.7 / norms.clamp(min=0.7)
         squares = torch.zeros(8, dtype=torch.float64)
         for stored in pieces.stored.values():
@@ -190,7 +191,7 @@ def test_bf16_contributions_never_exceed_the_bound() -> None:
             squares += product.flatten(1).square().sum(1)
         assert float(squares.sqrt().max()) <= 0.7
         assert float(squares.sqrt().min()) > 0.7 * 0.99
-        assert {each.dtype for each in engine._sum(pieces, factors, False).values()} == {torch.float64}
+        assert {each.dtype for each in engine._sum(pieces, norms, factors, False).values()} == {torch.float64}
 
 
 def test_bf16_is_close_to_float32() -> None:
