@@ -59,7 +59,10 @@ def test_a_table_that_is_sorted_or_edited(tmp_path: Path) -> None:
     write_notes(tmp_path / "notes.csv", rows)
     (tmp_path / "c.yaml").write_text(
         f"""
-data: {{source: table, options: {{file: notes.csv, text: note, classes: ["no", "yes"]}}}}
+data:
+  source: table
+  options: {{file: notes.csv, text: note, classes: ["no", "yes"]}}
+  ids_are_free_of_content: true
 text: {{tokenizer: bert, max_length: 8}}
 model: {{name: text-classifier, options: {{name: bert}}}}
 {PLAN}
@@ -189,7 +192,7 @@ def test_a_held_out_set_that_is_the_pool(scans: Path) -> None:
     text = (scans / "c.yaml").read_text()
     options = "folder: FOLDER, classes: [healthy, ill], labels_from_folders: true, size: 8, channels: 1"
     shutil.copytree(scans / "scans/ill", scans / "others/ill/copied")
-    for folder, message in (("scans", "shares 40 id(s)"), ("others", "the contents of 20 record(s)")):
+    for folder, message in (("scans", "the contents of 40 record(s)"), ("others", "the contents of 20 record(s)")):
         evaluation = f"evaluation: {{source: image-folder, is_public: true, options: {{{options}}}}}\n"
         (scans / "d.yaml").write_text(text + evaluation.replace("FOLDER", folder))
         done = dpal("init", "d", "--config", "d.yaml", cwd=scans, codes=(2,))

@@ -78,7 +78,7 @@ def test_a_phase_that_diverges_is_given_up_and_the_campaign_goes_on(tmp_path: Pa
     assert card["epsilon"] == found["epsilon_spent"] == end["epsilon_spent"]
     assert load_file(tmp_path / "m.safetensors")
     dpal("certificate", "c", "--to", "c.pdf", cwd=tmp_path)
-    dpal("verify", "c.json", cwd=tmp_path)
+    dpal("verify", "c.pdf.json", cwd=tmp_path)
     dpal("report", "c", cwd=tmp_path)
     assert "Phase 1 was given up" in (tmp_path / "c/reports/report.html").read_text()
 

@@ -19,7 +19,7 @@ def require_held_out(
     are read to be measured (`guarded`). Parts of one published dataset are told apart by their ids: some hold true
     duplicates, which are public.
     """
-    if not (evaluation.ids_are_row_numbers and pool.ids_are_row_numbers):
+    if not (evaluation.ids_are_places and pool.ids_are_places):
         known = set(contents.ids)
         shared = [name for name in evaluation.ids.tolist() if name in known]
         if shared:

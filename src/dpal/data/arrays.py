@@ -41,7 +41,7 @@ def from_arrays(
         labels=found,
         multi_label=multi_label,
         class_counts_are_public=class_counts_are_public,
-        ids_are_row_numbers=ids is None,
+        ids_are_places=ids is None,
     )
 
 

@@ -73,7 +73,7 @@ def pool_from_columns(
         labels=_labels(columns, roles, ids, known, multi_label),
         multi_label=multi_label or len(roles.label) > 1,
         class_counts_are_public=class_counts_are_public,
-        ids_are_row_numbers=roles.identity is None,
+        ids_are_places=roles.identity is None,
     )
 
 

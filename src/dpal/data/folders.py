@@ -46,6 +46,7 @@ def from_image_folder(
         records=image_records([root / path for path in paths], names, size=size, channels=channels),
         classes=known,
         labels=labels,
+        ids_are_places=True,
         class_counts_are_public=class_counts_are_public,
     )
 

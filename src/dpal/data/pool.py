@@ -35,8 +35,8 @@ class Pool:
     ids_are_free_of_content: bool = False
     # The name of the published dataset this is a part of.
     published: str | None = None
-    # Nobody gave ids, so that they say nothing about which record it is in another file.
-    ids_are_row_numbers: bool = False
+    # Ids are row numbers or paths inside a folder: they say nothing about which record it is in another file or folder.
+    ids_are_places: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
