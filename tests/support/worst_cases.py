@@ -1,11 +1,13 @@
 """Records made so that one more of them disturbs the rounding of all others as much as it can."""
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 
 from dpal.training.engine import ClippingEngine
 
-TUNINGS = 24
+TUNINGS = 12
 _WIDTH = 16
 
 
@@ -59,23 +61,28 @@ def kinks(model: Kink, others: int) -> Tensor | None:
     Their inputs are orthogonal to the weights, so rounding alone decides the sign, and how a row is rounded depends on
     the number of rows and on its place. The last record is an ordinary one. None: this machine rounds all rows alike.
     """
-    weight = model.first.weight.detach()[0].double()
+    weight = model.first.weight
+    return _kinks(weight.shape[1], others, weight.device)
+
+
+@cache
+def _kinks(width: int, others: int, device: torch.device) -> Tensor | None:
+    model = Kink(width).to(device)
+    weight = model.first.weight.detach()[0]
     generator = torch.Generator("cpu").manual_seed(1)
-    drawn = torch.randn(2000, len(weight), generator=generator, device="cpu")
-    inputs = drawn.to(weight.device).double() * 100
-    candidates = (inputs - (inputs @ weight)[:, None] * weight / (weight @ weight)).float()
-    chosen: list[Tensor] = []
+    inputs = torch.randn(2000, width, generator=generator, device="cpu").to(device).double() * 100
+    exact = weight.double()
+    candidates = (inputs - (inputs @ exact)[:, None] * exact / (exact @ exact)).float()
     with torch.no_grad():
         few, more = (
             torch.stack([model.first(each.expand(count, -1).contiguous())[:others, 0] > 0 for each in candidates])
             for count in (others, others + 1)
         )
-    for row in range(others):
-        found = torch.nonzero(few[:, row] & ~more[:, row]).flatten()
-        chosen.append(candidates[found[0] if len(found) else 0])
-    if not (few & ~more).any():
+    flips = few & ~more
+    if not flips.any():
         return None
-    return torch.stack([*chosen, torch.full_like(chosen[0], -1.0) * model.first.weight.detach()[0].sign() * -100])
+    chosen = [candidates[int(flips[:, row].int().argmax())] for row in range(others)]
+    return torch.stack([*chosen, 100 * weight.sign()])
 
 
 def flat_sum(engine: ClippingEngine, inputs: Tensor, targets: Tensor, present: Tensor | None = None) -> Tensor:

@@ -96,7 +96,7 @@ def test_sums_in_float32_would_break_it(make: type[ClippingEngine], monkeypatch:
         monkeypatch.setattr(module, "weighted_sum", in_float32)
     engine = make(Tie())
     moves: list[float] = []
-    for tuning in np.linspace(0, TUNINGS, 120):
+    for tuning in np.linspace(0, TUNINGS, 500):
         inputs, targets = ties(511, float(tuning), clipped=True)
         step = flat_sum(engine, inputs, targets) - flat_sum(engine, inputs[:-1], targets[:-1])
         moves.append(float(step.norm()))
