@@ -203,5 +203,11 @@ _COLUMNS = 4096
 
 def weighted_sum(stored: Tensor, factors: Tensor) -> Tensor:
     """Σ over records of factor · gradient, in float64."""
-    parts = [factors @ columns.double() for columns in stored.reshape(len(stored), -1).split(_COLUMNS, dim=1)]
-    return torch.cat(parts).reshape(stored.shape[1:])
+    flat = stored.reshape(len(stored), -1)
+    total = factors.new_empty(flat.shape[1])
+    # One piece of memory for all columns: asking for it again each time would take most of the time.
+    exact = factors.new_empty(len(flat), min(_COLUMNS, flat.shape[1]))
+    for start in range(0, flat.shape[1], _COLUMNS):
+        columns = flat[:, start : start + _COLUMNS]
+        total[start : start + _COLUMNS] = factors @ exact[:, : columns.shape[1]].copy_(columns)
+    return total.reshape(stored.shape[1:])
