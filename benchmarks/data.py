@@ -10,8 +10,8 @@ from _report import Report, arguments
 from PIL import Image
 
 from dpal.data import images as images_module
-from dpal.data.fashion_mnist import DEBIAN_FOLDER
 from dpal.data.images import ImageRecords, image_records
+from dpal.data.named.fashion_mnist import DEBIAN_FOLDER
 
 _FIRST_BATCH = """
 import time

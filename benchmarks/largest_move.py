@@ -12,12 +12,12 @@ import torch
 from _report import Report, arguments
 
 from dpal.models.resnet9 import ResNet9
-from dpal.training.engine import ClippingEngine
-from dpal.training.fused import FusedEngine
+from dpal.training.engines.engine import ClippingEngine
+from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.opacus_engine import OpacusEngine
+from dpal.training.engines.vmap_engine import VmapEngine
 from dpal.training.learner import put_channels_last
 from dpal.training.losses import cross_entropy
-from dpal.training.opacus_engine import OpacusEngine
-from dpal.training.vmap_engine import VmapEngine
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 from worst_cases import KINK_WIDTHS, Kink, Tie, flat_sum, kinks, move, ties

@@ -26,12 +26,12 @@ from dpal.models.equivariant import EquivariantResNet9
 from dpal.models.resnet9 import ResNet9
 from dpal.planning.plan import Phase
 from dpal.randomness import SecureRandomness
-from dpal.training.engine import ClippingEngine
-from dpal.training.fused import FusedEngine
+from dpal.training.engines.engine import ClippingEngine
+from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.vmap_engine import VmapEngine
 from dpal.training.learner import put_channels_last
 from dpal.training.loop import set_noisy_gradients
 from dpal.training.precision import tf32_allowed
-from dpal.training.vmap_engine import VmapEngine
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"

@@ -9,9 +9,9 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
-from dpal.privacy.group_curve import campaign_curve
-from dpal.privacy.group_profile import CampaignProfile
-from dpal.privacy.groups import GroupedHistory, Selection
+from dpal.privacy.campaign_curve import campaign_curve
+from dpal.privacy.campaign_history import GroupedHistory, Selection
+from dpal.privacy.campaign_profile import CampaignProfile
 from dpal.privacy.joint import ACCOUNTINGS, campaign_delta, campaign_epsilon
 from dpal.privacy.losses import Direction
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Gaussian, Laplace, PureDP

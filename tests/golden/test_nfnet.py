@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.models.nfnet import NFNetF0
-from dpal.training.choose import engine_for
+from dpal.training.engines.engine_choice import engine_for
 from dpal.training.optimizers import make_optimizer
 
 TIMM = {

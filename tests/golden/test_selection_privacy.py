@@ -13,9 +13,9 @@ import pytest
 from enumeration import outcomes
 
 from dpal.errors import InvalidArgument
-from dpal.privacy.group_curve import campaign_curve
-from dpal.privacy.group_profile import CampaignProfile
-from dpal.privacy.groups import GroupedHistory, Selection, pure_epsilon
+from dpal.privacy.campaign_curve import campaign_curve
+from dpal.privacy.campaign_history import GroupedHistory, Selection, pure_epsilon
+from dpal.privacy.campaign_profile import CampaignProfile
 from dpal.privacy.mechanisms import BernoulliSelection, DiscreteGaussian, DiscreteLaplace, Exponential
 from dpal.privacy.pld import PldAccountant
 from dpal.selection.coreset import CoreSet

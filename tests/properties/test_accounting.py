@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dpal.privacy import mechanisms
 from dpal.privacy.accountants import ACCOUNTANTS, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for, sampling_probability_for, steps_for
-from dpal.privacy.group_curve import campaign_curve
-from dpal.privacy.groups import GroupedHistory, Selection
+from dpal.privacy.campaign_curve import campaign_curve
+from dpal.privacy.campaign_history import GroupedHistory, Selection
 from dpal.privacy.joint import campaign_epsilon
 from dpal.privacy.mechanisms import MECHANISMS, BernoulliSelection, Exponential, Mechanism, mechanism_from_json
 from dpal.privacy.pld import PldAccountant

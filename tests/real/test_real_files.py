@@ -10,12 +10,12 @@ import torch
 from real_data import real_file
 
 from dpal.data import Pool, from_hugging_face, from_table, load_dataset, tokenized
-from dpal.data.fashion_mnist import DEBIAN_FOLDER
-from dpal.data.snli import read_snli_file
+from dpal.data.named.fashion_mnist import DEBIAN_FOLDER
+from dpal.data.named.snli import read_snli_file
 from dpal.models.nfnet import NFNetF0
 from dpal.models.resnet9 import ResNet9
 from dpal.models.text import TextClassifier
-from dpal.training.choose import engine_for
+from dpal.training.engines.engine_choice import engine_for
 from dpal.training.losses import loss_for
 from dpal.training.sources import source_for
 

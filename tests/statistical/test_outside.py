@@ -15,10 +15,10 @@ from worst_cases import Kink, Tie, kinks, ties
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
 from dpal.training import loop
-from dpal.training.data import TensorSource
 from dpal.training.loop import TrainingSettings, train_phase
 from dpal.training.losses import cross_entropy
 from dpal.training.sampling import BLANK
+from dpal.training.sources import TensorSource
 
 RUNS = 2000
 NOISE = 2.0

@@ -7,6 +7,7 @@ from pathlib import Path
 # A part may import itself and what stands before it.
 LAYERS = (
     "errors",
+    "imports",
     "privacy",
     "randomness",
     "planning",

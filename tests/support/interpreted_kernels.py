@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dpal.training import kernels, norm_kernels
+from dpal.training.engines import gpu_kernels, group_norm_kernels
 
 
 def tell(*words: object) -> None:
@@ -29,8 +29,8 @@ def group_norm(count: int, channels: int, groups: int, height: int, width: int, 
     plain = functional.group_norm(exact[0], groups, eps=1e-5)
     wanted = plain * exact[1][:, :, None, None] + exact[2][:, :, None, None]
     wanted_gradients = torch.autograd.grad(wanted, exact, gradient.double())
-    output, means, scales = norm_kernels.group_norm(images, weight, bias, groups, 1e-5)
-    found = norm_kernels.group_norm_backward(gradient, images, weight, means, scales, groups)
+    output, means, scales = group_norm_kernels.group_norm(images, weight, bias, groups, 1e-5)
+    found = group_norm_kernels.group_norm_backward(gradient, images, weight, means, scales, groups)
     pairs = [(output, wanted.detach()), *zip(found, wanted_gradients, strict=True)]
     return max(error(one, other) for one, other in pairs)
 
@@ -39,7 +39,7 @@ def convolution(records: int, copies: int, channels: int, m: int, side: int) -> 
     images = torch.randn(records * copies, channels, side, side)
     gradients = torch.randn(records * copies, m, side, side)
     geometry = [3, 3, 1, 1, 1, 1, 1, 1]
-    stored, squares = kernels.record_gradients(images, gradients, geometry, copies, allow_tf32=False)
+    stored, squares = gpu_kernels.record_gradients(images, gradients, geometry, copies, allow_tf32=False)
     wanted = []
     for record in range(records):
         weight = torch.zeros(m, channels, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -51,8 +51,8 @@ def convolution(records: int, copies: int, channels: int, m: int, side: int) -> 
     factors[-1] = 0.0
     # Whoever has the factor 0 is left out, whatever it holds.
     broken = torch.cat([images[:-copies], images[-copies:] * torch.inf])
-    summed = kernels.weighted_sum(broken, gradients, factors, geometry, copies, allow_tf32=False)
-    again = kernels.record_squares(images, gradients, geometry, copies, allow_tf32=False)
+    summed = gpu_kernels.weighted_sum(broken, gradients, factors, geometry, copies, allow_tf32=False)
+    again = gpu_kernels.record_squares(images, gradients, geometry, copies, allow_tf32=False)
     pairs = [(stored, exact), (squares, exact.square().sum(dim=(1, 2))), (again, exact.square().sum(dim=(1, 2)))]
     pairs += [(summed, (exact * factors[:, None, None]).sum(dim=0))] if records > 1 else []
     return max(error(one, other) for one, other in pairs)

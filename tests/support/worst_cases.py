@@ -5,7 +5,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engine import ClippingEngine
+from dpal.training.engines.engine import ClippingEngine
 
 TUNINGS = 12
 _WIDTH = 16

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpal.campaign.facts import CANNOT_TELL, NO_LABEL, SKIPPED, Answer
-from dpal.data.labels import class_numbers, label_vectors
+from dpal.data.class_labels import class_numbers, label_vectors
 from dpal.errors import BadData, InvalidArgument
 
 # What people write for the two answers without a label.

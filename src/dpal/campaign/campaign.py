@@ -35,15 +35,15 @@ from dpal.campaign.runner import CampaignRun, Parts, created_fact
 from dpal.campaign.state import WEIGHTS
 from dpal.campaign.store import Store
 from dpal.data import Pool, tokenized
-from dpal.data.opening import open_pool, with_absolute_paths
 from dpal.data.records import Records, TextRecords
+from dpal.data.sources import open_pool, with_absolute_paths
 from dpal.errors import InvalidArgument
 from dpal.models.registry import build_model, maker_of
 from dpal.planning import api
 from dpal.planning.plan import Plan
 from dpal.randomness import new_key
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
-from dpal.selection.foreign import require_separate_records
+from dpal.selection.acquisition_checks import require_separate_records
 from dpal.training.learner import Learner
 from dpal.training.sources import Readable
 

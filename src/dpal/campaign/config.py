@@ -106,9 +106,9 @@ class Training(_Section):
     def settings(self) -> "LearnerSettings":
         # Only here: torch takes seconds to import, and most commands do without it.
         from dpal.training.augmentation import Augmentation
-        from dpal.training.data import Scaling
         from dpal.training.learner import LearnerSettings
         from dpal.training.loop import TrainingSettings
+        from dpal.training.sources import Scaling
 
         return LearnerSettings(
             optimizer=self.optimizer,

@@ -12,10 +12,10 @@ from dpal.campaign.answers import read_answer, word_for_no_label
 from dpal.campaign.facts import NO_LABEL, SKIPPED, Answer
 from dpal.campaign.public_names import Names
 from dpal.data import Pool
-from dpal.data.extras import optional
 from dpal.data.images import ImageRecords
 from dpal.data.records import Records, Subset, TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
+from dpal.imports import optional
 
 TABLE = "labels.csv"
 _SHOWN = 20

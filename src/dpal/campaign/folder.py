@@ -25,7 +25,7 @@ from dpal.campaign.store import Recorded, Store
 from dpal.campaign.tidying import is_tidy
 from dpal.campaign.verification import Verification, verified
 from dpal.data import Pool
-from dpal.data.opening import open_pool
+from dpal.data.sources import open_pool
 from dpal.errors import BadData, CampaignBusy, DamagedCampaign, InvalidArgument, RecordsChanged
 from dpal.planning.plan import Plan, Schedule, stated_plan
 

@@ -1,22 +1,14 @@
 """Code that takes part in a campaign and is not dpal's: its import paths, so that certificates can name it."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
+from dpal.imports import import_path
 from dpal.models.registry import MODELS
 from dpal.selection.acquisition import Acquisition
-from dpal.selection.foreign import is_foreign
+from dpal.selection.acquisition_checks import is_foreign
 
 _TRUSTED = ("dpal", "torch")
-
-
-def import_path(code: Any) -> str:
-    """Where a class, a function or an object's class is imported from: package.module:name."""
-    while isinstance(code, partial):
-        code = code.func
-    named = code if hasattr(code, "__qualname__") else type(code)
-    return f"{named.__module__}:{named.__qualname__}"
 
 
 def acquisition_name(acquisition: Acquisition) -> str:

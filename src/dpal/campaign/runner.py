@@ -56,7 +56,7 @@ from dpal.planning.certify import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
-from dpal.selection.foreign import scores_by_record
+from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.mechanisms import Chosen, SelectionMechanism, Uniform
 from dpal.selection.planned import mechanism_of
 from dpal.training.learner import Learner

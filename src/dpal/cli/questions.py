@@ -5,8 +5,8 @@ from typing import Any
 
 import typer
 
-from dpal.data.datasets import DATASETS
-from dpal.data.opening import SOURCES
+from dpal.data.named.registry import DATASETS
+from dpal.data.sources import SOURCES
 from dpal.data.tables import FORMATS
 
 

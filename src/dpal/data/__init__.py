@@ -1,10 +1,10 @@
 """Pools of records with stable ids, from arrays, folders, tables, Hugging Face and the paper's datasets. No torch."""
 
 from dpal.data.arrays import from_arrays, from_numpy_file
-from dpal.data.datasets import DATASETS, load_dataset
 from dpal.data.folders import from_image_folder
 from dpal.data.hugging_face import from_hugging_face
 from dpal.data.memory_map import as_memory_map
+from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.splits import Split, split_by_id
 from dpal.data.tables import from_table

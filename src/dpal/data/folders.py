@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from dpal.data.class_labels import class_names, class_numbers
 from dpal.data.images import image_records
-from dpal.data.labels import class_names, class_numbers
 from dpal.data.pool import Pool, as_ids
 from dpal.errors import BadData, InvalidArgument, MissingData
 

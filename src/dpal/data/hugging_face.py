@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from dpal.data.columns import Roles, as_names, pool_from_columns
-from dpal.data.extras import optional
 from dpal.data.pool import Pool
 from dpal.errors import BadData, MissingData
+from dpal.imports import optional
 
 # Builders that collect the names of the classes from the folders of the records.
 _COLLECTED = ("imagefolder", "audiofolder", "videofolder")

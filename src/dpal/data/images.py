@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.data.extras import optional
 from dpal.data.records import Form, PartForm, Positions, Records, Values, decoding_workers, file_stamp
 from dpal.errors import BadData, InvalidArgument
+from dpal.imports import optional
 
 # Modes that become 8-bit grey or colour without a choice of ours. 16-bit and float images need one: refused.
 _PLAIN_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.data.labels import UNLABELLED
+from dpal.data.class_labels import UNLABELLED
 from dpal.data.records import Positions, Records, is_text
 from dpal.errors import BadData, DpalError, InvalidArgument
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpal.data.columns import Columns, Roles, as_names, pool_from_columns
-from dpal.data.extras import optional
 from dpal.data.pool import Pool
 from dpal.errors import BadData, InvalidArgument, MissingData
+from dpal.imports import optional
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 # A clinic's note may be longer than the standard library's 131,072 characters.

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.data.extras import optional
 from dpal.data.pool import Pool
 from dpal.data.records import ArrayRecords, TextRecords
 from dpal.errors import InvalidArgument, MissingData
+from dpal.imports import optional
 
 _CHUNK = 4096
 

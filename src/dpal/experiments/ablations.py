@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from dpal.experiments.experiment import HISTOGRAM, PLANNING_TIME, SELECTION, Experiment
 from dpal.experiments.methods import random, random_al, with_laplace, with_threshold, without_privacy
-from dpal.experiments.runs import Row
+from dpal.experiments.runs import HISTOGRAM, PLANNING_TIME, SELECTION, Experiment, Row
 
 _TASK = "cifar10-resnet9"
 

@@ -11,7 +11,7 @@ from dpal.experiments.ablations import (
     SELECTION_QUALITY,
     SPLIT,
 )
-from dpal.experiments.experiment import Experiment
+from dpal.experiments.runs import Experiment
 from dpal.experiments.table1 import DELTA, EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
 
 EXPERIMENTS: dict[str, Experiment] = {

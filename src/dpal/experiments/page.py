@@ -3,8 +3,8 @@
 from dpal.errors import InvalidArgument
 from dpal.experiments.catalogue import EXPERIMENTS
 from dpal.experiments.differences import DIFFERENCES, INTRODUCTION
-from dpal.experiments.experiment import Experiment
 from dpal.experiments.results import Results, finished
+from dpal.experiments.runs import Experiment
 from dpal.experiments.scales import FULL, SCALES
 from dpal.experiments.tables import table_of
 from dpal.experiments.tasks import TASKS

@@ -126,3 +126,21 @@ def _in_phases(task: Task, phases: int) -> list[int]:
     """The task's labels in another number of phases: the initial set, and equal queries."""
     left = task.labelling_budget - task.initial_size
     return [task.initial_size, *(left // (phases - 1) for _ in range(phases - 1))]
+
+
+# What a table shows of its rows.
+METRIC, SELECTION, HISTOGRAM, PLANNING_TIME = "metric", "selection", "histogram", "planning-time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """Named rows, the most important first."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    shows: str = METRIC
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    # Further metrics of the weights, where the task's own does not say enough.
+    also: tuple[str, ...] = ()
+    remark: str = ""

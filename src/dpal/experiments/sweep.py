@@ -10,10 +10,9 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.lock import only_writer
 from dpal.data import Pool
 from dpal.errors import CampaignBusy, InvalidArgument
-from dpal.experiments.experiment import Experiment
 from dpal.experiments.measures import phases_of, selections_of
 from dpal.experiments.results import Results
-from dpal.experiments.runs import AVERAGE_DECAY, Run
+from dpal.experiments.runs import AVERAGE_DECAY, Experiment, Run
 from dpal.experiments.scales import SCALES
 from dpal.experiments.tracking import TrackingLearner, tracking
 from dpal.models.registry import build_model

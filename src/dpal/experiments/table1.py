@@ -1,6 +1,5 @@
 """Table I: all datasets, models and methods; and the rows of it that matter most, with our own beside them."""
 
-from dpal.experiments.experiment import Experiment
 from dpal.experiments.methods import (
     ACQUISITIONS,
     everything,
@@ -14,7 +13,7 @@ from dpal.experiments.methods import (
     with_threshold,
     without_privacy,
 )
-from dpal.experiments.runs import Row
+from dpal.experiments.runs import Experiment, Row
 
 _MAIN = "cifar10-resnet9"
 # The margin between the two likeliest classes has no meaning where several labels hold at once.

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from dpal.experiments.experiment import HISTOGRAM, PLANNING_TIME, SELECTION, Experiment
 from dpal.experiments.paper import PAPER, PLANNING_SECONDS, SELECTION_ACCURACY
 from dpal.experiments.results import Results, figure, finished, metric_of
-from dpal.experiments.runs import Row
+from dpal.experiments.runs import HISTOGRAM, PLANNING_TIME, SELECTION, Experiment, Row
 from dpal.experiments.scales import FULL
 from dpal.experiments.tasks import TASKS
 

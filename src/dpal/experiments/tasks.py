@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpal.data import Pool
-from dpal.data.download import data_folder
-from dpal.data.opening import open_pool
+from dpal.data.named.download import data_folder
+from dpal.data.sources import open_pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

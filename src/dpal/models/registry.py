@@ -1,6 +1,5 @@
 """Models by name, and any other by its import path."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 from torch import nn
 
 from dpal.errors import InvalidArgument
+from dpal.imports import named
 from dpal.models.equivariant import EquivariantResNet9
 from dpal.models.nfnet import NFNetF0
 from dpal.models.resnet9 import ResNet9
@@ -25,7 +25,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 
 def maker_of(name: str) -> Callable[..., Any]:
     """The function or class that makes the model."""
-    return MODELS[name] if name in MODELS else _imported(name)
+    return named("the model", name, MODELS)
 
 
 def build_model(name: str, options: Mapping[str, Any] | None = None, *, seed: int | None = None) -> nn.Module:
@@ -48,19 +48,3 @@ def build_model(name: str, options: Mapping[str, Any] | None = None, *, seed: in
     if not isinstance(model, nn.Module):
         raise InvalidArgument(f"what {name} returns", type(model).__name__, "a torch module")
     return model
-
-
-def _imported(path: str) -> Callable[..., Any]:
-    module_name, _, attribute = path.partition(":")
-    allowed = f'one of {", ".join(MODELS)}, or an import path "package.module:function"'
-    if not module_name or module_name.startswith(".") or not attribute:
-        raise InvalidArgument("the model", path, allowed)
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        raise InvalidArgument("the model", path, f"{allowed} ({error}; is its folder in PYTHONPATH?)") from error
-    except AttributeError as error:
-        raise InvalidArgument("the model", path, f"{allowed} ({module_name} has no {attribute})") from error
-    if not callable(found):
-        raise InvalidArgument("the model", path, f"{allowed}; {attribute} cannot be called")
-    return found

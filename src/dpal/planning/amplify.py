@@ -11,7 +11,7 @@ from dpal.planning.phase import PhaseTask, solve_phase
 from dpal.planning.plan import Phase, Schedule
 from dpal.planning.rates import useful_orders
 from dpal.planning.selections import PlannedSelection, passed_cost, taken_cost, threshold_cost
-from dpal.privacy.groups import pure_epsilon
+from dpal.privacy.campaign_history import pure_epsilon
 from dpal.privacy.renyi import RdpAccountant, renyi_curve
 
 Array = NDArray[np.float64]

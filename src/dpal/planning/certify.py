@@ -11,7 +11,7 @@ from dpal.errors import BudgetExceeded, InvalidArgument
 from dpal.planning.plan import Group, Phase, Plan, Proposal, Schedule, read_proposal
 from dpal.planning.selections import threshold_selection
 from dpal.planning.setting import Setting
-from dpal.privacy.groups import GroupedHistory, pure_epsilon
+from dpal.privacy.campaign_history import GroupedHistory, pure_epsilon
 from dpal.privacy.history import CanonicalHistory, canonical
 from dpal.privacy.joint import campaign_epsilon
 from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian

@@ -8,7 +8,7 @@ from typing import cast
 from dpal.errors import InvalidArgument, NoSolution
 from dpal.planning.setting import MEAN_SCORE, Setting
 from dpal.privacy import checks
-from dpal.privacy.groups import Selection
+from dpal.privacy.campaign_history import Selection
 from dpal.privacy.mechanisms import BernoulliSelection, DiscreteGaussian, DiscreteLaplace, Exponential, PureDP
 from dpal.privacy.one_shot import one_shot_epsilon, weight_epsilon_for
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
-from dpal.privacy.group_curve import campaign_curve
-from dpal.privacy.group_profile import CampaignProfile
-from dpal.privacy.groups import GroupedHistory, pure_epsilon
+from dpal.privacy.campaign_curve import campaign_curve
+from dpal.privacy.campaign_history import GroupedHistory, pure_epsilon
+from dpal.privacy.campaign_profile import CampaignProfile
 from dpal.privacy.pld import PldAccountant
 from dpal.privacy.renyi import RdpAccountant, delta_from_curve, epsilon_from_curve
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
-from dpal.privacy.groups import Selection
+from dpal.privacy.campaign_history import Selection
 from dpal.privacy.mechanisms import PureDP
 from dpal.randomness import Randomness
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
-from dpal.privacy.groups import Selection
+from dpal.privacy.campaign_history import Selection
 from dpal.privacy.mechanisms import MOST_GRID_STEPS, DiscreteGaussian, DiscreteLaplace, PureDP
 from dpal.privacy.one_shot import one_shot_epsilon
 from dpal.randomness import Randomness

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpal.privacy import checks
-from dpal.privacy.groups import Selection
+from dpal.privacy.campaign_history import Selection
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential
 from dpal.randomness import Randomness
 from dpal.selection.grid import Grid

@@ -18,12 +18,11 @@ from dpal.privacy import checks
 from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, write_tensors
-from dpal.training.data import Scaling, TensorSource
 from dpal.training.loop import PhaseResult, TrainingSettings, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.optimizers import make_optimizer
 from dpal.training.predict import logits
-from dpal.training.sources import Readable, source_for
+from dpal.training.sources import Readable, Scaling, TensorSource, source_for
 
 _REHEARSED = 4
 

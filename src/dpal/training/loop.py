@@ -13,18 +13,18 @@ from dpal.errors import InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
 from dpal.privacy import checks
 from dpal.randomness import Randomness
-from dpal.training.agreement import losses_of
 from dpal.training.augmentation import Augmentation
 from dpal.training.averaging import WeightAverage
-from dpal.training.choose import AUTOMATIC, engine_for
-from dpal.training.data import Source
-from dpal.training.engine import Batch, ClippingEngine, Gradients, LossFunction
-from dpal.training.engine import rows as rows_of
-from dpal.training.fused import FusedEngine
-from dpal.training.made_up import made_up
+from dpal.training.engines.engine import Batch, ClippingEngine, Gradients, LossFunction
+from dpal.training.engines.engine import rows as rows_of
+from dpal.training.engines.engine_checks import losses_of
+from dpal.training.engines.engine_choice import AUTOMATIC, engine_for
+from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.synthetic_records import made_up
 from dpal.training.noise import gaussian_noise
 from dpal.training.progress import StepProgress
 from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
+from dpal.training.sources import Source
 
 # A few overflows are life; with this share of a phase's gradients something is wrong.
 _MOST_NOT_FINITE = 0.1

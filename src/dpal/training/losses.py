@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional
 
-from dpal.training.engine import LossFunction
+from dpal.training.engines.engine import LossFunction
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:

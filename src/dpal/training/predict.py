@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument
-from dpal.training.agreement import buffers_kept, modes_kept
-from dpal.training.data import Source
-from dpal.training.engine import PRECISIONS, called, record_count
+from dpal.training.engines.engine import PRECISIONS, called, record_count
+from dpal.training.engines.engine_checks import buffers_kept, modes_kept
+from dpal.training.sources import Source
 
 
 def logits(

@@ -1,7 +1,8 @@
-"""Records on their way to the device: kept there whole where they fit, streamed with decoding ahead where not."""
+"""Labelled records on their way to the device: kept there whole where they fit, otherwise streamed."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,14 +12,70 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpal.errors import InvalidArgument
-from dpal.training.data import Scaling, TensorSource
-from dpal.training.engine import Batch
+from dpal.training.engines.engine import Batch, record_count, rows
 
 _CHUNK = 1024
 # Physical batches that are read while the device works on one.
 _AHEAD = 2
 # Records may fill this share of the memory that is free on the device.
 _SHARE_OF_MEMORY = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """Bytes to numbers around zero: (value / 255 − mean) / deviation. Public constants, not learnt from the pool."""
+
+    mean: float = 0.5
+    deviation: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not self.deviation > 0:
+            raise InvalidArgument("deviation", self.deviation, "above 0")
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Bytes are scaled; anything else is as it should be already."""
+        if isinstance(batch, Tensor):
+            if batch.dtype != torch.uint8:
+                return batch
+            return batch.float().mul_(1 / (255 * self.deviation)).sub_(self.mean / self.deviation)
+        return {name: self(part) for name, part in batch.items()}  # pyright: ignore[reportReturnType]
+
+
+class Source(Protocol):
+    """Labelled records by position."""
+
+    def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
+        """These records and their targets, on the device where training happens."""
+        ...
+
+    def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
+        """One batch after the other. A source that has to read may read ahead."""
+        ...
+
+
+class TensorSource:
+    """Records and targets that are tensors already, kept where and as they are: bytes stay bytes until used."""
+
+    def __init__(
+        self, inputs: Tensor | Mapping[str, Tensor], targets: Tensor, *, scaling: Scaling | None = None
+    ) -> None:
+        if record_count(inputs) != len(targets):
+            raise InvalidArgument("the number of targets", len(targets), f"{record_count(inputs):,}, one a record")
+        self.inputs, self.targets, self.scaling = inputs, targets, scaling or Scaling()
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
+        index = torch.from_numpy(positions).to(self.targets.device)
+        return self.scaling(rows(self.inputs, index)), self.targets[index]
+
+    def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
+        return (self.batch(part) for part in parts)
+
+    def with_targets(self, targets: Tensor) -> "TensorSource":
+        """The same records with other targets."""
+        return TensorSource(self.inputs, targets, scaling=self.scaling)
 
 
 class Readable(Protocol):

@@ -22,10 +22,10 @@ from pictures import pixels
 from PIL import Image
 
 from dpal.data import DATASETS, load_dataset
-from dpal.data.chexpert import CLASSES as FINDINGS
-from dpal.data.download import OfficialFile, ensure, fetch
+from dpal.data.named.chexpert import CLASSES as FINDINGS
+from dpal.data.named.download import OfficialFile, ensure, fetch
+from dpal.data.named.snli import read_snli_file
 from dpal.data.records import TextRecords
-from dpal.data.snli import read_snli_file
 from dpal.errors import BadData, InvalidArgument, MissingData
 
 

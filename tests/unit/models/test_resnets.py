@@ -16,7 +16,7 @@ from dpal.models.equivariant import (
     turned,
 )
 from dpal.models.resnet9 import ResNet9
-from dpal.training.choose import engine_for
+from dpal.training.engines.engine_choice import engine_for
 
 
 def parameters(model: nn.Module) -> int:

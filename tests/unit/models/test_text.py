@@ -12,7 +12,7 @@ from dpal.data import Pool, tokenized
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, MissingData
 from dpal.models.text import TextClassifier
-from dpal.training.choose import engine_for
+from dpal.training.engines.engine_choice import engine_for
 from dpal.training.losses import cross_entropy
 from dpal.training.predict import logits
 from dpal.training.sources import source_for

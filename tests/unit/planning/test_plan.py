@@ -14,7 +14,7 @@ from dpal.planning.plan import PLANNER_NAMES, Schedule
 from dpal.planning.planners import PLANNERS
 from dpal.planning.selections import SELECTIONS, PlannedSelection, threshold_selection
 from dpal.planning.setting import default_delta, equal_queries
-from dpal.privacy.groups import pure_epsilon
+from dpal.privacy.campaign_history import pure_epsilon
 
 SMALL = {
     "target_epsilon": 8.0,

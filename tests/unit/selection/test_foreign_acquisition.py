@@ -20,7 +20,7 @@ from dpal.campaign.store import Store
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.models.small_cnn import SmallCNN
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition, Bald, Entropy, LeastConfidence
-from dpal.selection.foreign import is_foreign, require_separate_records, scores_by_record
+from dpal.selection.acquisition_checks import is_foreign, require_separate_records, scores_by_record
 
 Array = NDArray[np.float64]
 

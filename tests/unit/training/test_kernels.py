@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dpal.training.cheaper import CHEAPER, mish, mish_backward
+from dpal.training.engines.tracing import CHEAPER_FORMS, mish, mish_backward
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA, and with dpal's dev extra on Linux")
 
@@ -40,7 +40,7 @@ def test_the_cheaper_mish_is_mish(dtype: torch.dtype) -> None:
     torch.testing.assert_close(mish(values).double(), wanted.detach(), **close)
     torch.testing.assert_close(mish_backward(torch.ones_like(values), values).double(), slope, **close)
     assert mish(values).dtype == dtype
-    assert set(CHEAPER) == {torch.ops.aten.mish.default, torch.ops.aten.mish_backward.default}
+    assert set(CHEAPER_FORMS) == {torch.ops.aten.mish.default, torch.ops.aten.mish_backward.default}
 
 
 def test_the_slope_of_huge_values_is_one() -> None:

@@ -14,10 +14,10 @@ from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
 from dpal.training.augmentation import Augmentation
 from dpal.training.averaging import WeightAverage
-from dpal.training.data import TensorSource
 from dpal.training.loop import TrainingSettings, train_phase
 from dpal.training.optimizers import OPTIMIZERS, SGD_AGC, SgdWithAdaptiveClipping, make_optimizer
 from dpal.training.progress import StepProgress
+from dpal.training.sources import TensorSource
 
 
 def seeded(seed: int = 2) -> SeededRandomness:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dpal.training.made_up import made_up
+from dpal.training.engines.synthetic_records import made_up
 
 
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])

@@ -11,10 +11,9 @@ from torch import nn
 from dpal.data import from_arrays, from_image_folder
 from dpal.data.records import ArrayRecords
 from dpal.errors import BadData, InvalidArgument
-from dpal.training.data import Scaling, TensorSource
 from dpal.training.losses import binary_cross_entropy, cross_entropy, loss_for
 from dpal.training.predict import logits
-from dpal.training.sources import StreamingSource, source_for
+from dpal.training.sources import Scaling, StreamingSource, TensorSource, source_for
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 1, 4, 4), dtype=np.uint8)
 TARGETS = np.arange(40) % 3

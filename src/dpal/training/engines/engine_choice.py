@@ -8,12 +8,12 @@ from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPriva
 
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.privacy import checks
-from dpal.training.agreement import cleaned, refuse_company, require_agreement
-from dpal.training.capture import NotCoveredError
-from dpal.training.engine import PRECISIONS, Batch, ClippingEngine, LossFunction, record_count
-from dpal.training.fused import FusedEngine
-from dpal.training.opacus_engine import OpacusEngine
-from dpal.training.vmap_engine import VmapEngine
+from dpal.training.engines.capture import NotCoveredError
+from dpal.training.engines.engine import PRECISIONS, Batch, ClippingEngine, LossFunction, record_count
+from dpal.training.engines.engine_checks import cleaned, refuse_company, require_agreement
+from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.opacus_engine import OpacusEngine
+from dpal.training.engines.vmap_engine import VmapEngine
 
 ENGINES: dict[str, type[ClippingEngine]] = {engine.name: engine for engine in (FusedEngine, OpacusEngine, VmapEngine)}
 AUTOMATIC = "auto"

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from dpal.data.arrays import from_arrays
-from dpal.data.extras import optional
+from dpal.data.named.dataset import NamedDataset
 from dpal.data.pool import Pool
 from dpal.data.splits import split_by_id
 from dpal.errors import InvalidArgument
+from dpal.imports import optional
 
 _TEST = 360
 
@@ -25,3 +26,6 @@ def read_digits(folder: Path, part: str, size: int) -> Pool:
     split = split_by_id(ids, {"test": _TEST, "train": -1}, salt="dpal digits")
     # In the order of their numbers, as the other datasets are.
     return whole.take(sorted(split.parts[part]), name=f"digits ({part})")
+
+
+DIGITS = NamedDataset(parts=("train", "test"), sizes=(8,), read=read_digits)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from dpal.data.arrays import from_arrays
-from dpal.data.download import OfficialFile
+from dpal.data.named.dataset import NamedDataset
+from dpal.data.named.download import OfficialFile
 from dpal.data.pool import Pool
 from dpal.errors import BadData
 
@@ -53,6 +54,10 @@ class MedMNIST:
             class_counts_are_public=True,
         )
 
+    def dataset(self) -> NamedDataset:
+        sizes = tuple(sorted(self.checksums))
+        return NamedDataset(parts=("train", "val", "test"), sizes=sizes, read=self.read, files=self.files)
+
 
 BLOODMNIST = MedMNIST(
     flag="bloodmnist",
@@ -72,7 +77,7 @@ BLOODMNIST = MedMNIST(
         128: "md5:adace1e0ed228fccda1f39692059dd4c",
         224: "md5:b718ff6835fcbdb22ba9eacccd7b2601",
     },
-)
+).dataset()
 OCTMNIST = MedMNIST(
     flag="octmnist",
     classes=("choroidal neovascularization", "diabetic macular edema", "drusen", "normal"),
@@ -82,4 +87,4 @@ OCTMNIST = MedMNIST(
         128: "md5:0a97e76651ace45c5d943ee3f65b63ae",
         224: "md5:abc493b6d529d5de7569faaef2773ba3",
     },
-)
+).dataset()

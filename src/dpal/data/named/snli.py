@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dpal.data.download import OfficialFile
-from dpal.data.labels import class_numbers
+from dpal.data.class_labels import class_numbers
+from dpal.data.named.dataset import NamedDataset
+from dpal.data.named.download import OfficialFile
 from dpal.data.pool import Pool, as_ids
 from dpal.data.records import TextRecords, is_text
 from dpal.errors import BadData
@@ -65,3 +66,6 @@ def read_snli_file(file: Path, part: str) -> Pool:
         labels=np.asarray(class_numbers(labels, names, CLASSES)),
         class_counts_are_public=True,
     )
+
+
+SNLI = NamedDataset(parts=("train", "dev", "test"), read=read_snli, files=snli_files)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dpal.training.engine import (
+from dpal.training.engines.engine import (
     Batch,
     ClippedSum,
     ClippingEngine,

@@ -1,10 +1,17 @@
 """Fashion-MNIST: 60,000 + 10,000 grey 28 × 28 images of clothing, in IDX files."""
 
+import gzip
+import math
+import struct
+import zlib
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpal.data.arrays import from_arrays
-from dpal.data.download import OfficialFile
-from dpal.data.idx import read_idx
+from dpal.data.named.dataset import NamedDataset
+from dpal.data.named.download import OfficialFile
 from dpal.data.pool import Pool
 from dpal.errors import BadData
 
@@ -30,6 +37,10 @@ _CHECKSUMS = {
 # Where Debian's package dataset-fashion-mnist puts the same files.
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 
+_UNSIGNED_BYTES = 8
+# Twenty times what the largest file of this format has: some kilobytes of gzip can unpack to all of the memory.
+_MOST_BYTES = 1 << 30
+
 
 def fashion_mnist_files(part: str, size: int) -> tuple[OfficialFile, ...]:
     prefix = "train" if part == "train" else "t10k"
@@ -53,3 +64,27 @@ def read_fashion_mnist(folder: Path, part: str, size: int) -> Pool:
         name=f"fashion-mnist ({part})",
         class_counts_are_public=True,
     )
+
+
+def read_idx(file: Path) -> NDArray[np.uint8]:
+    """The array of unsigned bytes in an IDX file, plain or gzipped. A truncated file or another type is refused."""
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            zeros, kind, dimensions = struct.unpack(">HBB", stream.read(4))
+            shape = struct.unpack(f">{dimensions}I", stream.read(4 * dimensions))
+            # One byte more than there should be, to see whether there is one.
+            content = stream.read(min(math.prod(shape), _MOST_BYTES) + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile, struct.error) as error:
+        raise BadData(f"{file} is cut short or no IDX file ({type(error).__name__}).") from error
+    if zeros != 0 or kind != _UNSIGNED_BYTES or len(content) != math.prod(shape):
+        raise BadData(f"{file} is no IDX file of unsigned bytes, or has more or less than its {shape} values.")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+FASHION_MNIST = NamedDataset(
+    parts=("train", "test"),
+    sizes=(28,),
+    read=read_fashion_mnist,
+    files=fashion_mnist_files,
+    also_in=(DEBIAN_FOLDER,),
+)

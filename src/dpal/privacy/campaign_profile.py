@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.privacy import checks
-from dpal.privacy.group_curve import branch_options
-from dpal.privacy.groups import GroupedHistory, Selection, pure_epsilon
+from dpal.privacy.campaign_curve import branch_options
+from dpal.privacy.campaign_history import GroupedHistory, Selection, pure_epsilon
 from dpal.privacy.losses import Direction, loss_cells, loss_range
 from dpal.privacy.mechanisms import BernoulliSelection, Mechanism
 from dpal.privacy.pld import PldAccountant

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.privacy.groups import GroupedHistory, Selection
+from dpal.privacy.campaign_history import GroupedHistory, Selection
 from dpal.privacy.losses import Direction
 from dpal.privacy.mechanisms import BernoulliSelection
 from dpal.privacy.renyi import DEFAULT_ORDERS, checked_curve, checked_orders, renyi_curve

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpal.training import norm_kernels
-from dpal.training.engine import Batch, LossFunction, called_with, record_count
-from dpal.training.layers import TiedConvolution, TiedGroupNorm
-from dpal.training.operators import RecordGroupNorm
+from dpal.training.engines import group_norm_kernels
+from dpal.training.engines.engine import Batch, LossFunction, called_with, record_count
+from dpal.training.engines.operators import RecordGroupNorm
+from dpal.training.engines.shared_layers import TiedConvolution, TiedGroupNorm
 
 
 class NotCoveredError(Exception):
@@ -272,7 +272,7 @@ def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Te
     if not given.is_cuda and own.keys() == {"weight", "bias"}:
         # The compiler fuses what follows below; without it, torch's own kernels are faster.
         return _group_norm_captured(module, own, tape, given)
-    if own.keys() == {"weight", "bias"} and norm_kernels.covers(given, module.num_groups):
+    if own.keys() == {"weight", "bias"} and group_norm_kernels.covers(given, module.num_groups):
         tape.check_rows(own["weight"], given.shape[0])
         weight = tape.vector(own["weight"], module.weight, (module.num_channels,))
         bias = tape.vector(own["bias"], module.bias, (module.num_channels,))
@@ -291,7 +291,7 @@ def _tied_group_norm(module: TiedGroupNorm, own: dict[str, str], tape: Tape, giv
         for name, value in (("weight", module.weight), ("bias", module.bias))
     }
     weight, bias = (each.repeat_interleave(module.ties, dim=1) for each in rows.values())
-    if norm_kernels.covers(given, module.groups):
+    if group_norm_kernels.covers(given, module.groups):
         return cast("Tensor", RecordGroupNorm.apply(given, weight, bias, module.groups, module.eps))
     plain = functional.group_norm(given, module.groups, None, None, module.eps)
     shape = (*weight.shape, *[1] * (given.ndim - 2))

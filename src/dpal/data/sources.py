@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from dpal.data.arrays import from_numpy_file
-from dpal.data.datasets import DATASETS, load_dataset
 from dpal.data.folders import from_image_folder
 from dpal.data.hugging_face import from_hugging_face
+from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.tables import from_table
 from dpal.errors import InvalidArgument
+from dpal.imports import named
 
 SOURCES: dict[str, Callable[..., Pool]] = {
     "table": from_table,
@@ -32,16 +33,15 @@ def with_absolute_paths(options: Mapping[str, Any], base: Path) -> dict[str, Any
 
 
 def open_pool(source: str, options: Mapping[str, Any]) -> Pool:
-    """The pool of a source: a named dataset, or one of `SOURCES` with the options of its function."""
-    if source in DATASETS:
-        opener = partial(load_dataset, source)
-    elif source in SOURCES:
-        opener = SOURCES[source]
-    else:
-        raise InvalidArgument("the source of data", source, f"one of {', '.join((*DATASETS, *SOURCES))}")
+    """The pool of a source: a published dataset, one of `SOURCES`, or a function by its import path."""
+    datasets = {name: partial(load_dataset, name) for name in DATASETS}
+    opener = named("the source of data", source, {**datasets, **SOURCES})
     try:
         inspect.signature(opener).bind(**options)
     except TypeError as error:
         known = ", ".join(inspect.signature(opener).parameters)
         raise InvalidArgument(f"the options of the source {source}", dict(options), f"of {known} ({error})") from error
-    return opener(**options)
+    pool = opener(**options)
+    if not isinstance(pool, Pool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument(f"what {source} returns", type(pool).__name__, "a Pool: use dpal.data.from_arrays, say")
+    return pool

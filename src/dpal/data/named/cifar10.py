@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.arrays import from_arrays
-from dpal.data.download import OfficialFile
+from dpal.data.named.dataset import NamedDataset
+from dpal.data.named.download import OfficialFile
 from dpal.data.pool import Pool
 from dpal.errors import BadData
 
@@ -120,3 +121,12 @@ def _read_pickled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     if not fits or labels.shape != images.shape[:1] or not ((labels >= 0) & (labels < len(CLASSES))).all():
         raise BadData(f"{file} is no CIFAR-10 batch: its data or its labels have another form.")
     return images, labels.astype(np.uint8)
+
+
+CIFAR10 = NamedDataset(
+    parts=("train", "test"),
+    sizes=(32,),
+    read=read_cifar10,
+    files=cifar10_files,
+    other_form_is_there=cifar10_pickles_are_there,
+)

@@ -10,8 +10,6 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from dpal.training.cheaper import CHEAPER
-
 # Compiled code of this process by what it computes: further phases and campaigns trace, and find it here.
 _COMPILED: dict[Any, Callable[..., Any]] = {}
 
@@ -51,7 +49,7 @@ class CompiledFunction:
         # Tracing computes, dropout included: what follows must not draw otherwise because of it.
         devices = {tensor.device for tensor in tensors if tensor.is_cuda}
         with torch.random.fork_rng(devices=list(devices)):
-            graph = make_fx(flat, decomposition_table=CHEAPER)(*tensors)
+            graph = make_fx(flat, decomposition_table=CHEAPER_FORMS)(*tensors)
         key = (shapes, _meaning(graph))
         if key not in _COMPILED:
             _COMPILED[key] = torch.compile(graph, dynamic=False)
@@ -104,3 +102,36 @@ def _put_together(structure: Any, tensors: Any) -> Any:
     if kind == "dataclass":
         return rest[0](**{name: _put_together(part, tensors) for name, part in rest[1]})
     return rest[0]
+
+
+# From here on Mish is its argument, also in float64.
+_LINEAR = 20.0
+
+
+def _mish_parts(given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The argument x, e^x, and n = e^x (e^x + 2). Then tanh(log(1 + e^x)) = n / (n + 2), with one exponential only."""
+    x = given.to(torch.promote_types(given.dtype, torch.float32))
+    e = torch.exp(x.clamp(max=_LINEAR))
+    return x, e, e * (e + 2)
+
+
+def mish(given: Tensor) -> Tensor:
+    """Mish, x · tanh(log(1 + e^x))."""
+    x, _, n = _mish_parts(given)
+    return (x * (n / (n + 2))).to(given.dtype)
+
+
+def mish_backward(gradient: Tensor, given: Tensor) -> Tensor:
+    """The gradient times the derivative, n / (n + 2) + 4 x e^x (1 + e^x) / (n + 2)²."""
+    x, e, n = _mish_parts(given)
+    inverse = 1 / (n + 2)
+    # Where x is larger, the second part is nothing.
+    derivative = n * inverse + 4 * x.clamp(max=_LINEAR) * (e * inverse) * ((1 + e) * inverse)
+    return (gradient * derivative).to(given.dtype)
+
+
+# Functions in a cheaper form than the compiler's own.
+CHEAPER_FORMS: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.mish.default: mish,
+    torch.ops.aten.mish_backward.default: mish_backward,
+}

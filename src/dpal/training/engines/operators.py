@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dpal.training import kernels, norm_kernels
+from dpal.training.engines import gpu_kernels, group_norm_kernels
 
 
 @torch.library.custom_op("dpal::convolution_record_gradients", mutates_args=())
@@ -17,7 +17,7 @@ def convolution_record_gradients(
     Both tensors have their channels last; geometry is (height, width, stride, stride, padding, padding, dilation,
     dilation) of a convolution with one group. On CUDA only.
     """
-    return kernels.record_gradients(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    return gpu_kernels.record_gradients(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_record_gradients.register_fake
@@ -35,7 +35,7 @@ def convolution_record_squares(
     images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
     """The squared norm of each record's weight gradient, which is not kept. On CUDA only."""
-    return kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    return gpu_kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_record_squares.register_fake
@@ -48,7 +48,7 @@ def convolution_weighted_sum(
     images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
     """(m, kernel · channels), in float64: Σ over records of factor · the very gradient that had the squared norm."""
-    return kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
+    return gpu_kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_weighted_sum.register_fake
@@ -62,7 +62,7 @@ def _(
 @torch.library.custom_op("dpal::group_norm", mutates_args=())
 def group_norm(images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """A group norm with each record's own weight and bias; also every channel's mean and 1/deviation. On CUDA only."""
-    return norm_kernels.group_norm(images, weight, bias, groups, eps)
+    return group_norm_kernels.group_norm(images, weight, bias, groups, eps)
 
 
 @group_norm.register_fake
@@ -76,7 +76,7 @@ def group_norm_backward(
     gradients: Tensor, images: Tensor, weight: Tensor, means: Tensor, scales: Tensor, groups: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the images, and of each record's weight and bias."""
-    return norm_kernels.group_norm_backward(gradients, images, weight, means, scales, groups)
+    return group_norm_kernels.group_norm_backward(gradients, images, weight, means, scales, groups)
 
 
 @group_norm_backward.register_fake

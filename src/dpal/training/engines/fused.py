@@ -6,9 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from dpal.training import kernels, matrices
-from dpal.training.capture import Capture, Captured, Tape
-from dpal.training.engine import (
+from dpal.training.engines import gpu_kernels, matrix_gradients
+from dpal.training.engines.capture import Capture, Captured, Tape
+from dpal.training.engines.engine import (
     LARGEST_CANCELLATION,
     NORM_ROUNDING,
     Batch,
@@ -20,14 +20,14 @@ from dpal.training.engine import (
     rows,
     weighted_sum,
 )
-from dpal.training.matrices import Way
-from dpal.training.operators import (
+from dpal.training.engines.matrix_gradients import Way
+from dpal.training.engines.operators import (
     convolution_record_gradients,
     convolution_record_squares,
     convolution_weighted_sum,
 )
+from dpal.training.engines.tracing import CompiledFunction
 from dpal.training.precision import tf32_allowed
-from dpal.training.tracing import CompiledFunction
 
 # Rounding of squared norms that are computed from grams in float64, relative to what they are if nothing cancels.
 _GRAM_ROUNDING = 2.0**-30
@@ -43,15 +43,17 @@ class _Pieces:
     """
 
     stored: dict[str, Tensor] = field(default_factory=dict)
-    sides: dict[str, matrices.Sides] = field(default_factory=dict)
-    convolved: dict[str, matrices.Convolved] = field(default_factory=dict)
+    sides: dict[str, matrix_gradients.Sides] = field(default_factory=dict)
+    convolved: dict[str, matrix_gradients.Convolved] = field(default_factory=dict)
     squares: dict[str, Tensor] = field(default_factory=dict)
 
     def norms(self) -> tuple[Tensor, Tensor | None]:
         """The records' norms; and what they would be if nothing cancelled, of matrices summed over all positions."""
         squares = [each.double() for each in self.squares.values()]
-        squares += [matrices.squared_norms(each) for name, each in self.stored.items() if name not in self.squares]
-        grams = [matrices.gram_norms(each) for each in self.sides.values()]
+        squares += [
+            matrix_gradients.squared_norms(each) for name, each in self.stored.items() if name not in self.squares
+        ]
+        grams = [matrix_gradients.gram_norms(each) for each in self.sides.values()]
         squares += [square for square, _ in grams]
         if not squares:
             raise RuntimeError("no trainable layer took part in the forward pass")
@@ -161,19 +163,19 @@ class FusedEngine(ClippingEngine):
 
     def _add_matrix(self, pieces: _Pieces, name: str, captured: Captured, tape: Tape, uses: list[int]) -> None:
         plain = [
-            matrices.untied(tape.matrix_uses[i], captured.inputs[i], captured.output_gradients[i], self.copies)
+            matrix_gradients.untied(tape.matrix_uses[i], captured.inputs[i], captured.output_gradients[i], self.copies)
             for i in uses
         ]
         first, given, gradient, copies = plain[0]
-        costs = matrices.GPU_COSTS if gradient.is_cuda else matrices.CPU_COSTS
-        shape = matrices.shape_of(first.module, gradient, copies, len(uses))
+        costs = matrix_gradients.GPU_COSTS if gradient.is_cuda else matrix_gradients.CPU_COSTS
+        shape = matrix_gradients.shape_of(first.module, gradient, copies, len(uses))
         has_kernel = len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module)
         way = Way.GRAM
         if not isinstance(first.module, nn.Embedding):
-            way = matrices.cheapest(shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel)
+            way = matrix_gradients.cheapest(shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel)
         if has_kernel and way is not Way.GRAM:
             # In the graph, so that whoever computes these writes them in the order the kernel reads.
-            convolved = matrices.Convolved(
+            convolved = matrix_gradients.Convolved(
                 images=given.contiguous(memory_format=torch.channels_last),
                 output_gradients=gradient.contiguous(memory_format=torch.channels_last),
                 geometry=_geometry(first.module, padded=first.padded),
@@ -186,13 +188,13 @@ class FusedEngine(ClippingEngine):
                 pieces.convolved[name], pieces.squares[name] = convolved, convolution_record_squares(*arguments)
             return
         if way is Way.STORED and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
-            pieces.stored[name] = matrices.stored_convolution(first, given, gradient, copies)
+            pieces.stored[name] = matrix_gradients.stored_convolution(first, given, gradient, copies)
             return
-        sides = matrices.joined(
-            [matrices.sides_of(use, _finite(given), gradient, copies) for use, given, gradient, copies in plain]
+        sides = matrix_gradients.joined(
+            [matrix_gradients.sides_of(use, _finite(given), gradient, copies) for use, given, gradient, copies in plain]
         )
         if way is Way.STORED:
-            pieces.stored[name] = matrices.stored_gradients(sides)
+            pieces.stored[name] = matrix_gradients.stored_gradients(sides)
         else:
             pieces.sides[name] = sides
 
@@ -205,14 +207,14 @@ class FusedEngine(ClippingEngine):
                 stored = pieces.stored[name]
                 total = _masked_sum(stored, factors) if compiled else weighted_sum(stored, factors)
             elif name in pieces.sides:
-                total = matrices.weighted_gram(pieces.sides[name], factors, parameter.shape[0])
+                total = matrix_gradients.weighted_gram(pieces.sides[name], factors, parameter.shape[0])
             elif name in pieces.convolved:
                 images, output_gradients, *rest = _arguments(pieces.convolved[name], self.precision)
                 total = convolution_weighted_sum(images, output_gradients, factors, *rest)
             else:
                 # Trainable, but not used by this forward pass.
                 total = torch.zeros_like(parameter, dtype=torch.float64)
-            gradients[name] = matrices.as_parameter(total, parameter)
+            gradients[name] = matrix_gradients.as_parameter(total, parameter)
         return gradients
 
 
@@ -225,7 +227,7 @@ def _upper_norms(pieces: _Pieces, healthy: Tensor) -> Tensor:
     return torch.where(healthy, norms * (1 + NORM_ROUNDING), torch.inf)
 
 
-def _arguments(convolved: matrices.Convolved, precision: str) -> tuple[Tensor, Tensor, list[int], int, bool]:
+def _arguments(convolved: matrix_gradients.Convolved, precision: str) -> tuple[Tensor, Tensor, list[int], int, bool]:
     geometry = list(convolved.geometry)
     return convolved.images, convolved.output_gradients, geometry, convolved.copies, precision == "tf32"
 
@@ -245,7 +247,7 @@ def _finite(given: Tensor) -> Tensor:
 
 
 def _has_kernel(gradient: Tensor) -> bool:
-    return kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
+    return gpu_kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
 
 
 def _has_one_group(module: nn.Module) -> bool:

@@ -9,9 +9,17 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
-from dpal.training.agreement import buffers_kept, modes_kept
-from dpal.training.capture import NotCoveredError
-from dpal.training.engine import Batch, ClippedSum, ClippingEngine, Gradients, called, clipped_from_stored, row_norms
+from dpal.training.engines.capture import NotCoveredError
+from dpal.training.engines.engine import (
+    Batch,
+    ClippedSum,
+    ClippingEngine,
+    Gradients,
+    called,
+    clipped_from_stored,
+    row_norms,
+)
+from dpal.training.engines.engine_checks import buffers_kept, modes_kept
 from dpal.training.precision import tf32_allowed
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpal.data.images import image_records
 from dpal.data.memory_map import as_memory_map
+from dpal.data.named.dataset import NamedDataset
 from dpal.data.pool import Pool, as_ids
 from dpal.data.tables import read_columns
 from dpal.errors import BadData, MissingData
@@ -83,3 +84,6 @@ def read_chexpert(folder: Path, part: str, size: int) -> Pool:
         class_counts_are_public=True,
     )
     return as_memory_map(pool, folder / "dpal-resized")
+
+
+CHEXPERT = NamedDataset(parts=("train", "valid"), sizes=(DEFAULT_SIZE,), read=read_chexpert, any_size=True)

@@ -7,7 +7,7 @@ rounded, or whether a phase ends at all, and no noise covers that.
 import torch
 from torch import Tensor
 
-from dpal.training.engine import Batch
+from dpal.training.engines.engine import Batch
 
 _SEED = 20_261_116
 

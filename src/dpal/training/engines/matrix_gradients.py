@@ -16,8 +16,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from dpal.training.capture import MatrixUse
-from dpal.training.layers import TiedConvolution
+from dpal.training.engines.capture import MatrixUse
+from dpal.training.engines.shared_layers import TiedConvolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
