@@ -3,9 +3,9 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from dpal.planning.api import plan
-from dpal.planning.certify import load_plan, read_plan
+from dpal.planning.certification import load_plan, read_plan
 from dpal.planning.plan import Plan
+from dpal.planning.request import plan
 
 try:
     __version__ = version("dpal")

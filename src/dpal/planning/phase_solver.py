@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import NoPlan
-from dpal.planning.certify import made_phase
 from dpal.planning.plan import Phase
-from dpal.planning.rates import RateTable, rate_table
+from dpal.planning.rate_tables import RateTable, rate_table
 from dpal.privacy.renyi import conversion
 
 Array = NDArray[np.float64]
@@ -73,7 +72,7 @@ def solve_phase(task: PhaseTask) -> SolvedPhase:
             steps = _fewest_steps(task, room)
             noise = task.noise_multiplier
         noise, rates = _noise_for_batch(task, room, steps, noise)
-        phase = made_phase(steps, noise, tuple(float(rate) for rate in rates), task.sizes)
+        phase = Phase.of(steps, noise, tuple(float(rate) for rate in rates), task.sizes)
         spent = task.certify(phase)
         excess = float((spent / task.targets).max())
         # A rate of 1 cannot go higher: such a group may end below its target.
