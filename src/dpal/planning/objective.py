@@ -1,6 +1,6 @@
 """What a plan is good for, before any data is seen: the signal of its training steps over their noise.
 
-docs/planning.md explains and motivates it. It is a yardstick between plans for one setting, not a forecast.
+docs/planning.md explains and motivates it. It compares plans for one setting; it does not predict accuracy.
 """
 
 import math

@@ -78,7 +78,7 @@ def solve_phase(task: PhaseTask) -> SolvedPhase:
         # A rate of 1 cannot go higher: such a group may end below its target.
         reached = (spent >= task.targets * (1 - task.tolerance)) | (rates >= 1)
         off_batch = abs(phase.expected_batch_size / task.batch_size - 1)
-        # The noise is to change a little only; the next round would choose the steps anew.
+        # The noise should change only a little; otherwise the next round chooses the steps again.
         near = task.fixed_steps is not None or _near(noise, task) or round_number >= _MOST_ROUNDS // 2
         if excess <= 1 and reached.all() and near and (off_batch < 2e-3 or (rates >= 1).any()):
             return SolvedPhase(phase=phase, spent=spent)

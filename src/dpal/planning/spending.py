@@ -18,7 +18,7 @@ class Spending:
     """ε at one time: of each group so far, of the records not selected so far, and of the whole campaign."""
 
     groups: tuple[float, ...]
-    # Training by itself, without selections.
+    # Training alone, without selections.
     trained: tuple[float, ...]
     unselected: float
     campaign: float
@@ -72,7 +72,7 @@ def spending(setting: Setting, schedule: Schedule, phases_done: int, accountant:
         joint = campaign_epsilon(campaign, delta=delta, accounting="renyi", accountant=accountant)
         return Spending(groups=tuple(own), trained=trained, unselected=unselected, campaign=joint)
     # Branch: which later group takes a record is an outcome, so all records outside the initial group share one ε.
-    # Beyond what the promise asks, no group's training by itself may cost more than that.
+    # Beyond what the promise asks, no group's training alone may cost more than that.
     outside = CampaignHistory(training=((), *training[1:]), selections=released)
     joint = campaign_epsilon(outside, delta=delta, accounting="branch", accountant=accountant)
     own = (trained[0], *(max(joint, alone) for alone in trained[1:]))

@@ -18,7 +18,7 @@ def campaign_curve(
 ) -> Array:
     """The campaign's Rényi divergence at each order, for every record and both directions.
 
-    The group is an outcome, so the maximum over groups is taken at each order by itself
+    The group is an outcome, so the maximum over groups is taken at each order separately
     (docs/maths/branches.md). Without follow_branches, a selection charges everyone its whole curve.
     """
     alpha = checked_orders(orders)
