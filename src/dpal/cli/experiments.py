@@ -7,8 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpal.cli.app import app
-from dpal.cli.output_files import Force, require_free
+from dpal.cli.app import Force, app, require_free
 from dpal.errors import InvalidArgument
 
 experiments = typer.Typer(no_args_is_help=True, help="The paper's tables and figures as named runs that resume.")

@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpal.cli.app import app
-from dpal.cli.output_files import Force, require_free
+from dpal.cli.app import Force, app, require_free
 from dpal.errors import DpalError, InvalidArgument
 from dpal.planning import api
 from dpal.planning.certify import load_plan

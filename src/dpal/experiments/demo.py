@@ -10,7 +10,7 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
 from dpal.errors import InvalidArgument
 from dpal.reports.campaign_data import report_data
-from dpal.reports.campaign_plots import learning_figure, save
+from dpal.reports.campaign_plots import learning_figure
 from dpal.reports.campaign_report import write_report
 
 CAMPAIGNS = {"random": {"selection": "random"}, "threshold": {"selection": "threshold"}}
@@ -56,7 +56,7 @@ def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow
             )
         )
     picture = folder / "learning.png"
-    save(learning_figure(reports, "accuracy"), picture)
+    learning_figure(reports, "accuracy").savefig(picture)
     return rows, picture
 
 

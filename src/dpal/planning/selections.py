@@ -196,10 +196,11 @@ def _threshold(setting: Setting, order: float) -> list[PlannedSelection]:
     ):
         allowed = (index + 1) * share - passed - (index + 1) * threshold_cost(setting.accounting, order)
         if allowed <= 0:
+            enough = 2 * THRESHOLD_EPSILON * len(setting.query_sizes)
             raise NoSolution(
-                f"A selection ε of {setting.selection_epsilon:g} over {len(setting.query_sizes)} selections does not "
-                f"pay for the threshold (ε {THRESHOLD_EPSILON} each). Use at least "
-                f"{2 * THRESHOLD_EPSILON * len(setting.query_sizes):g}, or the selection 'random'."
+                f"selection_epsilon is {setting.selection_epsilon:g}, too little for {len(setting.query_sizes)} "
+                f"threshold selections. Use {enough:g} or more (with a target ε above it), fewer selections, or the "
+                "selection 'random', which spends no ε."
             )
         choice_epsilon = _affordable_choice(setting, query_size, unlabelled, share, allowed, order)
         selection = threshold_selection(query_size, unlabelled, choice_epsilon, setting.selection_aim)

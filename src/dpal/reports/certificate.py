@@ -13,8 +13,8 @@ from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.ledger import Ledger, phase_of, training_body
 from dpal.campaign.state import State
-from dpal.errors import DpalError, InvalidArgument, MissingData
-from dpal.planning.certify import no_constant, no_duplicates, read_plan, require_same
+from dpal.errors import DpalError, InvalidArgument
+from dpal.planning.certify import read_plan, require_same
 from dpal.planning.plan import Plan
 from dpal.planning.selections import PlannedSelection
 from dpal.privacy.rounding import rounded_up
@@ -177,26 +177,6 @@ def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence
 
 def _fingerprint(name: str, value: object) -> str:
     return hashlib.sha256(f"{name}\0{json.dumps(value, sort_keys=True)}".encode()).hexdigest()
-
-
-def read_certificate(file: Path) -> dict[str, Any]:
-    """A certificate's document from its JSON file."""
-    if not file.is_file():
-        raise MissingData(f"There is no file {file}.")
-    try:
-        text = file.read_text(encoding="utf-8")
-        document = json.loads(text, parse_constant=no_constant, object_pairs_hook=no_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise _not_a_certificate(file) from error
-    if not isinstance(document, dict) or cast("dict[str, Any]", document).get("certificate") is None:
-        raise _not_a_certificate(file)
-    return cast("dict[str, Any]", document)
-
-
-def _not_a_certificate(file: Path) -> InvalidArgument:
-    """People hold the page; the numbers are in the file that lies next to it."""
-    own = f" ({file.name}.json)" if file.suffix.lower() == ".pdf" else ""
-    return InvalidArgument("the certificate", str(file), f"the JSON file that dpal certificate writes{own}")
 
 
 def verify_certificate(document: Mapping[str, Any]) -> float:

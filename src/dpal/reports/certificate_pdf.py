@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
+from dpal.reports.figures import COLOURS, RC
 from dpal.reports.plain_words import LITTLE, exactly
 from dpal.reports.signature import checked_signature
-from dpal.reports.style import COLOURS, RC
 
 # A4, in inches.
 _WIDTH, _HEIGHT = 8.27, 11.69

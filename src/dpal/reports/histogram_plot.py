@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpal.reports.style import COLOURS, RC
+from dpal.reports.figures import COLOURS, RC
 
 WARNING = "SIMULATION ONLY: scores are private and shown here because nothing in this run is."
 

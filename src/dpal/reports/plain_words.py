@@ -17,6 +17,11 @@ def exactly(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
+def spaced(name: str) -> str:
+    """A name in a program as words: balanced_accuracy is "balanced accuracy"."""
+    return name.replace("_", " ")
+
+
 def right_guesses(epsilon: float, delta: float) -> float:
     """How often at most a guess whether a record was used is right, where it is right half of the time by chance.
 
