@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from dpal.experiments.catalogue import EXPERIMENTS
-from dpal.experiments.page import page_of
+from dpal.experiments.results_page import page_of
 from dpal.experiments.results import Results, finished
 from dpal.experiments.runs import PLANNING_TIME, Run
 from dpal.experiments.sweep import Machine, Sweep
