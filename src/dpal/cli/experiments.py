@@ -73,8 +73,8 @@ def show_table(
 ) -> None:
     """What was measured, beside the paper's numbers; a cell without a result says what is missing."""
     from dpal.experiments.catalogue import experiment_named
-    from dpal.experiments.results_page import page_of, section_of
     from dpal.experiments.results import Results
+    from dpal.experiments.results_page import page_of, section_of
     from dpal.experiments.scales import SCALES
     from dpal.experiments.tables import table_of
 
