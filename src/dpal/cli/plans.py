@@ -1,4 +1,4 @@
-"""Commands before any data is touched: what a training history costs, and plans."""
+"""Commands that need no data: the ε of a training history, and plans."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpal.cli.app import Force, app, require_free
-from dpal.errors import DpalError, InvalidArgument
+from dpal.errors import InvalidArgument
 from dpal.planning import api
 from dpal.planning.certify import load_plan
 from dpal.planning.planners import PLANNERS, make_plan, plans_of_all
@@ -19,11 +19,12 @@ from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
 from dpal.privacy.rounding import rounded_up
+from dpal.reports.plain_words import exactly
 from dpal.reports.plan_table import comparison, plan_view
 
 
 def _noise(noise_multiplier: float) -> str:
-    """Six decimals, upwards: a printed noise multiplier is safe to use."""
+    """Six decimals, rounded up, so that a printed noise multiplier is safe to use."""
     return f"{rounded_up(noise_multiplier, 6):.6f}"
 
 
@@ -63,9 +64,10 @@ def epsilon(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """The ε of a DP-SGD training history, or the noise multiplier for a target ε.
+    """Compute the ε of a DP-SGD training history, or the noise multiplier for a target ε.
 
-    Each step takes every record with probability Q and adds Gaussian noise of NOISE times the clipping norm.
+    Each step takes every record with probability Q and adds Gaussian noise with standard deviation NOISE times the
+    clipping norm.
 
     Example: dpal epsilon --phase 0.01,4,10000 --delta 1e-5
     """
@@ -89,7 +91,7 @@ def epsilon(
             accountant=counted_by,
         )
     elif open_phases:
-        raise InvalidArgument("NOISE in --phase", "", "given, unless --target-epsilon asks for it")
+        raise InvalidArgument("NOISE in --phase", "", "a number, unless --target-epsilon is given")
     filled = [(probability, noise or found, steps) for probability, noise, steps in phases]
     history = [
         (PoissonSampledGaussian(sampling_probability=probability, noise_multiplier=noise or 0.0), steps)
@@ -121,9 +123,9 @@ def epsilon(
     console = Console()
     console.print(table)
     if found is not None:
-        console.print(f"noise multiplier [bold]{_noise(found)}[/bold] for ε ≤ {target_epsilon:g}")
+        console.print(f"noise multiplier [bold]{_noise(found)}[/bold] for ε ≤ {exactly(target_epsilon or 0.0)}")
     console.print(
-        f"ε = [bold]{rounded_up(spent, 6):.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)"
+        f"ε = [bold]{rounded_up(spent, 6):.6f}[/bold] at δ = {exactly(delta)} ({accountant}, one record blanked out)"
     )
 
 
@@ -155,12 +157,12 @@ def plan_command(
         str, typer.Option(help="How records are chosen: " + ", ".join(SELECTIONS) + ".", metavar="NAME")
     ] = "threshold",
     selection_epsilon: Annotated[
-        float | None, typer.Option(help="The part of ε that selection may use. Default: a quarter.")
+        float | None, typer.Option(help="The share of ε that selection may spend. Default: a quarter.")
     ] = None,
     selection_aim: Annotated[
         str,
         typer.Option(
-            help="What threshold sampling serves best: the mean score of what it takes, or overlap with the true top.",
+            help="What threshold selection optimises: the mean score of what it takes, or overlap with the true top.",
             metavar="|".join(AIMS),
         ),
     ] = MEAN_SCORE,
@@ -219,11 +221,9 @@ def plan_command(
         json_file.write_text(made.to_text(), encoding="utf-8")
         console.print(f"written to {json_file}")
     if plot is not None:
-        try:
-            # Only here, since matplotlib is an extra.
-            from dpal.reports.plan_plot import plot_plan
-        except ModuleNotFoundError as error:
-            raise DpalError("Plots need matplotlib: pip install 'dpal[plots]'. The plan itself is fine.") from error
+        # Only here, since matplotlib is an extra.
+        from dpal.reports.plan_plot import plot_plan
+
         plot_plan(made, plot)
         console.print(f"drawn to {plot}")
 
@@ -232,9 +232,9 @@ def plan_command(
 def show_plan(
     file: Annotated[Path, typer.Argument(help="A plan written by dpal plan --json.")],
 ) -> None:
-    """Read a plan, certify it anew from its numbers alone, and show it. An edited plan is refused."""
+    """Read a plan, certify it again from its numbers alone, and show it. An edited plan is refused."""
     if not file.is_file():
-        raise InvalidArgument("FILE", str(file), "a plan's file that exists")
+        raise InvalidArgument("FILE", str(file), "the file of a plan (dpal plan --json)")
     Console().print(plan_view(load_plan(file)))
 
 
@@ -242,4 +242,4 @@ def _sizes(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
-        raise InvalidArgument("--queries", text, "whole numbers with commas between, such as 10000,3000") from error
+        raise InvalidArgument("--queries", text, "whole numbers separated by commas, such as 10000,3000") from error

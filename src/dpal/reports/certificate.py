@@ -26,7 +26,7 @@ VERSION = 2
 ADJACENCY = "zero-out: one record replaced by a blank"
 UNIT = "one record"
 RELEASED = (
-    "the model after every training phase, and every step towards it",
+    "the model after every training phase, and every training step that led to it",
     "the ids of the records that were selected for labelling or retired",
     "the thresholds of threshold selections",
     "this certificate, the plan and the number of records",
@@ -36,22 +36,22 @@ NOT_RELEASED = (
     "how many records took part in a step, and gradients before noise",
     "the randomness of any step",
 )
-# ε is stated with so many decimals, rounded up; a stated one may lie this much above the recomputed one.
+# ε is stated with this many decimals, rounded up; a stated ε may be this much above the recomputed one.
 _DIGITS, _SLACK = 6, 2e-6
-# What cannot be recomputed from the plan and the charges: guarded by hashes, against slips of the hand.
+# What cannot be recomputed from the plan and the charges. Hashes guard it against accidental edits.
 _STATED = ("campaign", "issued", "dpal_version", "ledger_hash", "model_sha256", "given_up", "foreign_code")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Epsilons:
-    """Every ε that a certificate states: of the whole and of each group."""
+    """Every ε that a certificate states: for the campaign and for each group."""
 
     campaign: float
     groups: tuple[float, ...]
 
     @staticmethod
     def of(plan: Plan, ledger: Ledger) -> "_Epsilons":
-        """As the charges give them, with all their digits."""
+        """As computed from the charges, with all digits."""
         spent = ledger.spending(plan.setting)
         if spent is None:
             return _Epsilons(campaign=0.0, groups=())
@@ -65,18 +65,16 @@ class _Epsilons:
 
 
 def certificate_of(folder: Path | str) -> dict[str, Any]:
-    """The certificate of a campaign, finished or not. One that does not verify, or protects nobody, gets none."""
+    """The certificate of a campaign, finished or not. Simulations, and campaigns that do not verify, get none."""
     campaign = CampaignFolder(folder)
-    found = campaign.verify()
-    if not found.is_private:
+    verification = campaign.verify()
+    if not verification.is_private:
         raise DpalError(f"{folder} was a simulation in which nothing is private: there is nothing to certify.")
-    if not found.holds:
-        wrong = ", ".join(check.what for check in found.checks if not check.holds)
-        raise DpalError(
-            f"{folder} does not verify ({wrong}), so it gets no certificate. Look with: dpal verify {folder}"
-        )
+    if not verification.holds:
+        wrong = ", ".join(check.what for check in verification.checks if not check.holds)
+        raise DpalError(f"{folder} does not verify ({wrong}), so it gets no certificate. See: dpal verify {folder}")
     state = campaign.state()
-    # Verified a moment ago: stated as it was recorded, so that its hash is the recorded one on every machine.
+    # Verified above. The plan is stated as it was recorded, so that its hash is the recorded one on every machine.
     plan, ledger = campaign.plan, Ledger.of(state)
     stated = {
         "campaign": campaign.folder.name,
@@ -91,14 +89,14 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
 
 
 def _model_sha256(state: State) -> str | None:
-    """The hash of the newest model's file, as dpal export-model writes it."""
+    """The hash of the newest model's file as dpal export-model writes it."""
     if not state.trained:
         return None
     return getattr(state.trained[-1], "export_sha256", state.trained[-1].sha256)
 
 
 def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole certificate from the plan, the charges, their ε and a few plain statements."""
+    """The whole certificate from the plan, the charges, their ε and what is only stated."""
     setting = plan.setting
     is_complete = len(ledger.phases) == len(plan.phases)
     return {
@@ -125,7 +123,7 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
         "assumptions": assumptions_of(accountant=setting.accountant, foreign_code=stated["foreign_code"]),
         "plan_hash": plan_hash(plan.to_json()),
         "charges": {
-            "phases": [_plain(training_body(phase)) for phase in ledger.phases],
+            "phases": [_with_lists(training_body(phase)) for phase in ledger.phases],
             "selections": [selection.to_json() for selection in ledger.selections],
         },
         "plan": plan.to_json(),
@@ -134,7 +132,7 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
     }
 
 
-def _plain(body: dict[str, Any]) -> dict[str, Any]:
+def _with_lists(body: dict[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in body.items()}
 
 
@@ -159,9 +157,8 @@ def _mechanisms(ledger: Ledger) -> list[dict[str, Any]]:
 
 def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence[int]) -> str:
     setting = plan.setting
-    time = "All of the plan is carried out." if complete else "The plan is partly carried out."
-    phases = ", ".join(str(phase) for phase in given_up)
-    ended = f" Given up after being charged, so without a model: phase {phases}." if given_up else ""
+    time = "The whole plan has been carried out." if complete else "The plan has been partly carried out."
+    ended = "".join(f" Phase {phase} was charged and then given up, so it has no model." for phase in given_up)
     spent = f"ε = {epsilon:.{_DIGITS}f}, δ = {exactly(setting.target_delta)}"
     little = little_because(setting.target_epsilon, setting.target_delta, setting.pool_size)
     if little is not None:
@@ -180,10 +177,11 @@ def _fingerprint(name: str, value: object) -> str:
 
 
 def verify_certificate(document: Mapping[str, Any]) -> float:
-    """Recompute everything in a certificate from its plan and charges; the ε, in full. What differs is named.
+    """Recompute everything in a certificate from its plan and charges; returns the ε with all digits.
 
-    Needs no data and no campaign. A signature must fit its own key. Without one, hashes of what cannot be recomputed
-    guard against slips and not against forgers: the campaign itself has the ledger hash to compare with.
+    An error names the field that differs. Needs no data and no campaign. A signature must fit its own key. Without one,
+    hashes guard what cannot be recomputed against accidents but not against forgers; the ledger hash can be compared
+    with the campaign's.
     """
     if document.get("version") != VERSION:
         raise InvalidArgument("the certificate's version", document.get("version"), f"{VERSION}, which this dpal knows")
@@ -203,8 +201,8 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
         _require_no_lower(stated, true)
         same = _document(plan, ledger, stated, {name: content[name] for name in _STATED})
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise InvalidArgument("the certificate", f"without {error}", "complete") from error
-    # The plan was read above, and may differ in the last digits on another machine.
+        raise InvalidArgument("the certificate", f"incomplete ({error})", "complete") from error
+    # The plan was certified above; recomputed on another machine, its last digits may differ.
     same |= {"plan": content["plan"], "plan_hash": plan_hash(content["plan"])}
     require_same("the certificate", content, same)
     return true.campaign
@@ -213,15 +211,15 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
 def _ledger(charges: Mapping[str, Any]) -> Ledger:
     return Ledger(
         phases=tuple(
-            phase_of(ChargedTraining(phase=number, **_as_charged(each)))
-            for number, each in enumerate(charges["phases"])
+            phase_of(ChargedTraining(phase=number, **_as_charged(phase)))
+            for number, phase in enumerate(charges["phases"])
         ),
-        selections=tuple(PlannedSelection.from_json(each) for each in charges["selections"]),
+        selections=tuple(PlannedSelection.from_json(selection) for selection in charges["selections"]),
     )
 
 
 def _require_no_lower(stated: _Epsilons, true: _Epsilons) -> None:
-    """An ε may be stated higher by rounding, and never lower."""
+    """An ε may be stated higher by rounding, but never lower."""
     if len(stated.groups) != len(true.groups):
         raise InvalidArgument("the length of the certificate: groups", len(stated.groups), str(len(true.groups)))
     named = [("epsilon", stated.campaign, true.campaign)]
@@ -241,7 +239,7 @@ def _as_charged(body: Mapping[str, Any]) -> dict[str, Any]:
 def _require_planned(plan: Plan, ledger: Ledger) -> None:
     """The charges are the beginning of the plan."""
     for number, (charged, planned) in enumerate(zip(ledger.phases, plan.phases, strict=False)):
-        stated, true = _plain(training_body(charged)), _plain(training_body(planned))
+        stated, true = _with_lists(training_body(charged)), _with_lists(training_body(planned))
         require_same(f"the certificate: charges: phases[{number}]", stated, true)
     for number, (charged, planned) in enumerate(zip(ledger.selections, plan.selections, strict=False)):
         require_same(f"the certificate: charges: selections[{number}]", charged.to_json(), planned.to_json())

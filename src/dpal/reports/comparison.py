@@ -50,8 +50,8 @@ def run_of(folder: Path | str, method: str | None = None) -> Run:
     return Run(
         method=method or f"{plan.planner}, {selection}",
         folder=str(folder),
-        labels=tuple(labels_by_phase(state.groups, plan)[each.phase] for each in state.evaluated),
-        metrics=tuple(dict(each.metrics) for each in state.evaluated),
+        labels=tuple(labels_by_phase(state.groups, plan)[fact.phase] for fact in state.evaluated),
+        metrics=tuple(dict(fact.metrics) for fact in state.evaluated),
         epsilon=plan.setting.target_epsilon,
         delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
@@ -65,7 +65,7 @@ def metric_of(runs: Sequence[Run]) -> str:
 
 def summaries(runs: Sequence[Run], metric: str) -> list[Summary]:
     """The runs of each method together, in the order in which the methods first appear."""
-    found: list[Summary] = []
+    compared: list[Summary] = []
     for method in dict.fromkeys(run.method for run in runs):
         own = [run for run in runs if run.method == method]
         curves = [[metrics[metric] for metrics in run.metrics if metric in metrics] for run in own]
@@ -75,7 +75,7 @@ def summaries(runs: Sequence[Run], metric: str) -> list[Summary]:
                 "a campaign to compare", own[0].folder, f"trained and evaluated: it has no {spaced(metric)}"
             )
         columns = [[curve[phase] for curve in curves] for phase in range(phases)]
-        found.append(
+        compared.append(
             Summary(
                 method=method,
                 runs=len(own),
@@ -87,18 +87,22 @@ def summaries(runs: Sequence[Run], metric: str) -> list[Summary]:
                 is_private=all(run.is_private for run in own),
             )
         )
-    return found
+    return compared
 
 
-def as_json(found: Sequence[Summary], runs: Sequence[Run], metric: str) -> dict[str, Any]:
+def as_json(compared: Sequence[Summary], runs: Sequence[Run], metric: str) -> dict[str, Any]:
     """Everything, for programs."""
-    return {"metric": metric, "methods": [asdict(summary) for summary in found], "runs": [asdict(run) for run in runs]}
+    return {
+        "metric": metric,
+        "methods": [asdict(summary) for summary in compared],
+        "runs": [asdict(run) for run in runs],
+    }
 
 
-def markdown_table(found: Sequence[Summary], metric: str) -> str:
+def markdown_table(compared: Sequence[Summary], metric: str) -> str:
     """A table for documents in Markdown."""
     lines = [f"| method | runs | ε | labels | {spaced(metric)} (%) |", "| --- | ---: | ---: | ---: | ---: |"]
-    for summary in found:
+    for summary in compared:
         mean, spread = _end(summary)
         value = mean if spread is None else f"{mean} ± {spread}"
         name = html.escape(summary.method.replace("|", "/"), quote=False)
@@ -107,11 +111,11 @@ def markdown_table(found: Sequence[Summary], metric: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_table(found: Sequence[Summary], metric: str) -> str:
+def latex_table(compared: Sequence[Summary], metric: str) -> str:
     """A table for papers, in the paper's own style."""
     head = f"Method & Runs & $\\varepsilon$ & Labels & {_escaped(spaced(metric).capitalize())} (\\%) \\\\"
     rows: list[str] = []
-    for summary in found:
+    for summary in compared:
         mean, spread = _end(summary)
         value = f"${mean}$" if spread is None else f"${mean}_{{\\pm {spread}}}$"
         epsilon, labels = exactly(summary.epsilon), f"{summary.labels[-1]:,.0f}"

@@ -27,32 +27,34 @@ def write_comparison(runs: Sequence[Run], path: Path, *, metric: str | None = No
     if not runs:
         raise InvalidArgument("the campaigns to compare", [], "at least one")
     chosen = metric or metric_of(runs)
-    found = summaries(runs, chosen)
+    compared = summaries(runs, chosen)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path.with_suffix(".md"), markdown_table(found, chosen))
-    write_text(path.with_suffix(".tex"), latex_table(found, chosen))
-    write_text(path.with_suffix(".json"), json.dumps(as_json(found, runs, chosen), indent=2, ensure_ascii=False) + "\n")
-    write_text(path, _page(found, chosen, path.stem))
+    write_text(path.with_suffix(".md"), markdown_table(compared, chosen))
+    write_text(path.with_suffix(".tex"), latex_table(compared, chosen))
+    write_text(
+        path.with_suffix(".json"), json.dumps(as_json(compared, runs, chosen), indent=2, ensure_ascii=False) + "\n"
+    )
+    write_text(path, _page(compared, chosen, path.stem))
     return path
 
 
-def _page(found: Sequence[Summary], metric: str, title: str) -> str:
+def _page(compared: Sequence[Summary], metric: str, title: str) -> str:
     return render(
         "comparison.html",
         title=title,
         metric=metric,
-        methods=found,
-        simulation=None if all(method.is_private for method in found) else SIMULATION,
-        curves=inline_svg(as_svg(curves(found, metric))),
+        methods=compared,
+        simulation=None if all(method.is_private for method in compared) else SIMULATION,
+        curves=inline_svg(as_svg(curves(compared, metric))),
     )
 
 
-def curves(found: Sequence[Summary], metric: str) -> Figure:
+def curves(compared: Sequence[Summary], metric: str) -> Figure:
     """One line per method with a band of one standard deviation."""
     with mpl.rc_context(rc=RC):
         figure = Figure(figsize=(7.2, 4.0), layout="constrained")
         axes = figure.subplots()
-        for index, method in enumerate(found):
+        for index, method in enumerate(compared):
             style = line_style(index)
             axes.plot(method.labels, method.mean, label=f"{method.method} ({method.runs})", **style)
             spread = [deviation or 0.0 for deviation in method.deviation]
@@ -63,7 +65,7 @@ def curves(found: Sequence[Summary], metric: str) -> Figure:
         axes.set_ylabel(f"{spaced(metric)} on the held-out set")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         # Outside the axes, so that it covers no data however many methods there are.
-        figure.legend(loc="outside lower center", ncols=2 if len(found) > 2 else 1)
-        if not all(method.is_private for method in found):
+        figure.legend(loc="outside lower center", ncols=2 if len(compared) > 2 else 1)
+        if not all(method.is_private for method in compared):
             figure.suptitle(SIMULATION, color="red", fontsize=7)
         return figure

@@ -50,7 +50,7 @@ def _promise(plan: Plan) -> Text:
 
 
 def _meaning(plan: Plan) -> list[RenderableType]:
-    """What the promise means in the worst case; nothing where the selection breaks it anyway."""
+    """What the promise means in the worst case; nothing if the selection is not private anyway."""
     if not plan.selection_is_private:
         return []
     promise = (plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
@@ -115,12 +115,12 @@ def _cells(values: tuple[float, ...], shown: list[int | None]) -> list[str]:
 
 
 def _shown(count: int) -> list[int | None]:
-    """Columns that fit a terminal: all of a few, or the ends of many with a gap (None) between."""
+    """The columns that fit a terminal: all if there are few, otherwise both ends with a gap (None) between them."""
     return list(range(count)) if count <= 9 else [*range(4), None, *range(count - 4, count)]
 
 
 def comparison(plans: dict[str, Plan | str]) -> RenderableType:
-    """Planners side by side; a text in place of a plan says why there is none."""
+    """Planners side by side; a text instead of a plan says why there is none."""
     table = Table(title="Planners side by side", title_justify="left")
     table.add_column("planner", no_wrap=True)
     for heading in ("ε", "lowest ε", "phases", "steps", "noise", "objective"):
