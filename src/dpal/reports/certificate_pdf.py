@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
+from dpal.privacy.rounding import rounded_up
 from dpal.reports.figures import COLOURS, RC
-from dpal.reports.plain_words import LITTLE, exactly, spaced
+from dpal.reports.plain_words import LITTLE, exactly, parameter, spaced
 from dpal.reports.signature import checked_signature
 
 # A4, in inches.
@@ -64,7 +65,7 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     first.pairs(
         [
             ("promise", f"ε = {exactly(certificate['epsilon_budget'])}, δ = {exactly(certificate['delta'])}"),
-            ("spent", f"ε = {certificate['epsilon']:.6f}"),
+            ("spent", f"ε = {rounded_up(certificate['epsilon'], 6):.6f}"),
             ("unit of privacy", certificate["unit"]),
             ("adjacency", certificate["adjacency"]),
             ("accountant", f"{certificate['accountant']}, {certificate['accounting']} accounting"),
@@ -83,7 +84,8 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     second.heading("Check it")
     second.paragraph(
         f"{certificate['verify_with']} recomputes every ε on these pages from the JSON file that belongs to them, "
-        "on any machine, without the data. With --key it checks who signed; with --model, that a model is this one."
+        "on any machine, without the data. With --key it checks who signed; with --model, whether a model is the "
+        "certified one."
     )
     second.pairs(
         [
@@ -114,7 +116,7 @@ def _mechanism(mechanism: Mapping[str, Any]) -> str:
             f"noise multiplier {mechanism['noise_multiplier']:.4f}, sampling rates {rates}{more}"
         )
     known = {"where", "times", "mechanism", "private", "query_size", "unlabelled"}
-    numbers = [f"{spaced(name)} {value:.4g}" for name, value in mechanism.items() if name not in known]
+    numbers = [f"{spaced(name)} {parameter(name, value)}" for name, value in mechanism.items() if name not in known]
     taken = f"{mechanism['query_size']:,} of {mechanism['unlabelled']:,} records"
     return f"{mechanism['where']}: {', '.join([mechanism['mechanism'], taken, *numbers])}"
 

@@ -22,6 +22,11 @@ def spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
+def parameter(name: str, value: float) -> str:
+    """The value of a mechanism's parameter, short enough for a table; an ε is rounded up."""
+    return f"{rounded_up(value, 4):.4f}" if "epsilon" in name else f"{value:.4g}"
+
+
 def right_guesses(epsilon: float, delta: float) -> float:
     """The largest probability to guess right whether a record was used, if chance alone is right half of the time.
 

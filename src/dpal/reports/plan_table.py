@@ -8,7 +8,7 @@ from rich.text import Text
 from dpal.planning.objective import objective
 from dpal.planning.plan import Plan, Schedule
 from dpal.privacy.rounding import rounded_up
-from dpal.reports.plain_words import exactly, little_because, worst_case
+from dpal.reports.plain_words import exactly, little_because, parameter, worst_case
 
 NOT_PRIVATE = "The selection is NOT private: the promise covers training only. Use this for upper bounds in simulation."
 
@@ -89,7 +89,9 @@ def _selections(plan: Plan) -> Table:
     table.add_column("parameters")
     for index, selection in enumerate(plan.selections):
         after = max(n for n, phase in enumerate(plan.phases, 1) if len(phase.sampling_probabilities) == index + 1)
-        parameters = ", ".join(f"{_SHORT.get(name, name)} {value:.4g}" for name, value in selection.parameters)
+        parameters = ", ".join(
+            f"{_SHORT.get(name, name)} {parameter(name, value)}" for name, value in selection.parameters
+        )
         table.add_row(
             str(after), selection.mechanism, f"{selection.query_size:,}", f"{selection.unlabelled:,}", parameters or "–"
         )
