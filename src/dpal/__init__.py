@@ -33,7 +33,9 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
-        raise missing_package(error) or error from error
+        if (missing := missing_package(error)) is None:
+            raise
+        raise missing from error
 
 
 __all__ = ["Campaign", "Plan", "__version__", "load_plan", "plan", "read_plan"]
