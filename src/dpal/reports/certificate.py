@@ -159,7 +159,7 @@ def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence
     setting = plan.setting
     time = "The whole plan has been carried out." if complete else "The plan has been partly carried out."
     ended = "".join(f" Phase {phase} was charged and then given up, so it has no model." for phase in given_up)
-    spent = f"ε = {rounded_up(epsilon, _DIGITS):.{_DIGITS}f}, δ = {exactly(setting.target_delta)}"
+    spent = f"ε = {epsilon:.{_DIGITS}f}, δ = {exactly(setting.target_delta)}"
     little = little_because(setting.target_epsilon, setting.target_delta, setting.pool_size)
     if little is not None:
         return (
@@ -228,7 +228,8 @@ def _require_no_lower(stated: _Epsilons, true: _Epsilons) -> None:
         for number, (one, other) in enumerate(zip(stated.groups, true.groups, strict=True))
     ]
     for name, one, other in named:
-        if isinstance(one, bool) or not other <= one <= other + _SLACK:
+        # With more decimals it would be shown rounded, perhaps down.
+        if isinstance(one, bool) or not other <= one <= other + _SLACK or round(one, _DIGITS) != one:
             raise InvalidArgument(f"the certificate: {name}", one, f"{other!r}, rounded up to {_DIGITS} decimals")
 
 

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from dpal.privacy.rounding import rounded_up
 from dpal.reports.figures import COLOURS, RC
 from dpal.reports.plain_words import LITTLE, exactly, parameter, spaced
 from dpal.reports.signature import checked_signature
@@ -65,7 +64,7 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     first.pairs(
         [
             ("promise", f"ε = {exactly(certificate['epsilon_budget'])}, δ = {exactly(certificate['delta'])}"),
-            ("spent", f"ε = {rounded_up(certificate['epsilon'], 6):.6f}"),
+            ("spent", f"ε = {certificate['epsilon']:.6f}"),
             ("unit of privacy", certificate["unit"]),
             ("adjacency", certificate["adjacency"]),
             ("accountant", f"{certificate['accountant']}, {certificate['accounting']} accounting"),

@@ -135,6 +135,9 @@ def test_an_epsilon_may_be_stated_higher_by_rounding_only(document: dict[str, An
         verify_certificate(edited(document, ("epsilon",), lambda value: value + 3e-6))
     with pytest.raises(InvalidArgument, match=r"groups\[0\]: epsilon"):
         verify_certificate(edited(document, ("groups", 0, "epsilon"), lambda value: value + 3e-6))
+    # Above what is recomputed, but with decimals that a reader of the pages would see rounded down.
+    with pytest.raises(InvalidArgument, match="rounded up"):
+        verify_certificate(edited(document, ("epsilon",), lambda value: value + 3e-7))
 
 
 def test_a_plan_may_not_state_an_epsilon_that_is_too_low() -> None:
