@@ -9,7 +9,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from dpal.reports.style import COLOURS, MARKERS, RC
+from dpal.reports.figures import COLOURS, MARKERS, RC
 
 
 def draw(folder: Path, comparison: Sequence[dict[str, Any]], equal: Sequence[dict[str, Any]]) -> None:

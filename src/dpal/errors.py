@@ -14,6 +14,14 @@ class InvalidArgument(DpalError, ValueError):
         self.value = value
 
 
+class WrongSettings(InvalidArgument):
+    """Settings of a campaign that do not exist or have a wrong value; the message names each. Nothing was changed."""
+
+    def __init__(self, message: str) -> None:
+        DpalError.__init__(self, message)
+        self.name, self.value = "the settings", None
+
+
 class NumericalFailure(DpalError, ArithmeticError):
     """A privacy quantity came out as NaN or below zero: no number is better than a wrong one."""
 

@@ -9,6 +9,27 @@ from dpal.errors import InvalidArgument, MissingPackage
 
 T = TypeVar("T")
 
+# Which extra an optional package comes with.
+EXTRAS = {
+    "PIL": "data",
+    "pyarrow": "data",
+    "sklearn": "data",
+    "datasets": "hub",
+    "matplotlib": "plots",
+    "transformers": "text",
+    "opacus": "train",
+    "safetensors": "train",
+    "torch": "train",
+}
+
+
+def missing_package(error: ModuleNotFoundError) -> MissingPackage | None:
+    """The error with the command that installs what is missing, if it is an optional package of dpal."""
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    return MissingPackage(f"This needs {package}, which is not installed: pip install 'dpal[{EXTRAS[package]}]'.")
+
 
 def optional(module: str, *, extra: str) -> Any:
     """The module, or an error with the command that installs it."""

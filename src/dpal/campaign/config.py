@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from dpal.campaign.config_errors import wrong_settings
 from dpal.errors import InvalidArgument, MissingData
 from dpal.planning.request import PlanRequest
 
@@ -81,6 +83,13 @@ class Training(_Section):
     pixel_mean: float = 0.5
     pixel_deviation: float = 0.25
     device: str = "auto"
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+            raise ValueError("must be auto, cpu, cuda, or one GPU of several such as cuda:1")
+        return device
 
     def settings(self) -> "LearnerSettings":
         # Only here: torch takes seconds to import, and most commands do without it.
@@ -160,10 +169,7 @@ def checked_config(document: object, settings: Sequence[str] = (), *, name: str 
     try:
         return CampaignConfig.model_validate(merged)
     except ValidationError as error:
-        found = "; ".join(
-            f"{'.'.join(str(part) for part in each['loc'])}: {each['msg'].lower()}" for each in error.errors()
-        )
-        raise InvalidArgument(f"{name}", found, "as docs/campaigns.md describes") from error
+        raise wrong_settings(error, CampaignConfig, file=name, settings=settings) from error
 
 
 def _with(document: dict[str, Any], setting: str) -> dict[str, Any]:

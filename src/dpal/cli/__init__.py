@@ -1,6 +1,6 @@
-"""The command line: parse, call, print.
+"""The command line: parse, call, print. `app` is the program; every other module adds its commands to it.
 
-Exit codes: 0 done, 1 unexpected, 2 wrong input, 3 waiting for labels, 4 somebody else is writing, 5 damaged or not
+Exit codes: 0 done, 1 unexpected, 2 wrong input, 3 waiting for labels, 4 another process is writing, 5 damaged or not
 verified, 130 stopped with Ctrl-C.
 """
 
@@ -9,13 +9,12 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from dpal.cli import campaigns, certificates, demo, experiments, keys, labels, plans
-from dpal.cli.app import app
+from dpal.cli import campaigns, certificates, comparisons, demo, experiments, labels, plans
+from dpal.cli.app import BUSY, DAMAGED, WRONG_INPUT, app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
+from dpal.imports import missing_package
 
-WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
-
-__all__ = ["app", "campaigns", "certificates", "demo", "experiments", "keys", "labels", "plans", "run"]
+__all__ = ["app", "campaigns", "certificates", "comparisons", "demo", "experiments", "labels", "plans", "run"]
 
 
 def run() -> None:
@@ -27,6 +26,12 @@ def run() -> None:
         sys.exit(
             BUSY if isinstance(error, CampaignBusy) else DAMAGED if isinstance(error, DamagedCampaign) else WRONG_INPUT
         )
+    except ModuleNotFoundError as error:
+        missing = missing_package(error)
+        if missing is None:
+            raise
+        _say(missing)
+        sys.exit(WRONG_INPUT)
     except OSError as error:
         _say(error)
         sys.exit(WRONG_INPUT)

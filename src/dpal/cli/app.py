@@ -1,10 +1,19 @@
-"""The program itself."""
+"""The program itself, and what its commands share: the options --force and --json, and exit codes."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpal import __version__
+from dpal.errors import DpalError, InvalidArgument
+
+# Exit codes besides 0 for done and 1 for the unexpected.
+WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
@@ -20,3 +29,16 @@ def main(
     if show_version:
         typer.echo(__version__)
         raise typer.Exit
+
+
+def require_free(*files: Path | None, force: bool = False) -> None:
+    """Before any work is done: no command replaces a file without --force, or writes where there is no folder."""
+    for file in files:
+        if file is None:
+            continue
+        if file.is_dir() or not file.parent.is_dir() or not file.name:
+            raise InvalidArgument("the file to write", str(file), "a file in a folder that exists")
+        if not force and os.path.lexists(file):
+            raise DpalError(
+                f"{file} is there already. Choose another name, or replace it with --force. Nothing was written."
+            )

@@ -15,9 +15,8 @@ from dpal.campaign.config import checked_config, read_config
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.files import write_text
 from dpal.campaign.folder import CampaignFolder
-from dpal.cli.app import app
+from dpal.cli.app import Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
-from dpal.cli.output_files import Force, require_free
 from dpal.cli.questions import ask
 from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
 from dpal.privacy.rounding import rounded_up

@@ -1,4 +1,4 @@
-"""The demonstration."""
+"""The command of the demonstration."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,12 +17,12 @@ def demo(
         "dpal-demo"
     ),
 ) -> None:
-    """Two whole private campaigns on 1,437 real digits, in about a minute: random against threshold selection."""
+    """Run two whole private campaigns on 1,437 real digits, in about a minute: random and threshold selection."""
     from dpal.experiments.demo import run_demo
 
     console = Console()
     rows, picture = run_demo(folder, tell=lambda words: console.print(words, highlight=False))
-    table = Table(title="The same promise, the same labels: which records were asked for")
+    table = Table(title="The same promise and the same number of labels, for different records")
     for heading in ("selection", "labels", "accuracy", "ε spent", "verified"):
         table.add_column(heading, justify="left" if heading == "selection" else "right")
     for row in rows:
@@ -34,7 +34,7 @@ def demo(
             "yes" if row.holds else "NO",
         )
     console.print(table)
-    console.print("One run each, so a few percent either way are chance; docs/selection.md has the careful comparison.")
+    console.print("One run each, so a few percent either way are chance. docs/selection.md has a careful comparison.")
     console.print(f"picture: {picture}")
     for row in rows:
         console.print(f"report: {row.report}")

@@ -1,4 +1,4 @@
-"""Commands before any data is touched: what a training history costs, and plans."""
+"""Commands that need no data: the ε of a training history, and plans."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpal.cli.app import app
+from dpal.cli.app import Force, app, require_free
 from dpal.cli.options import with_options_of
-from dpal.cli.output_files import Force, require_free
 from dpal.errors import InvalidArgument
-from dpal.imports import optional
 from dpal.planning.certification import load_plan
 from dpal.planning.planners import plans_of_all
 from dpal.planning.request import DEFAULT_POOL_SIZE, PlanRequest
@@ -20,11 +18,12 @@ from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
 from dpal.privacy.rounding import rounded_up
+from dpal.reports.plain_words import exactly
 from dpal.reports.plan_table import comparison, plan_view
 
 
 def _noise(noise_multiplier: float) -> str:
-    """Six decimals, upwards: a printed noise multiplier is safe to use."""
+    """Six decimals, rounded up, so that a printed noise multiplier is safe to use."""
     return f"{rounded_up(noise_multiplier, 6):.6f}"
 
 
@@ -64,9 +63,10 @@ def epsilon(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """The ε of a DP-SGD training history, or the noise multiplier for a target ε.
+    """Compute the ε of a DP-SGD training history, or the noise multiplier for a target ε.
 
-    Each step takes every record with probability Q and adds Gaussian noise of NOISE times the clipping norm.
+    Each step takes every record with probability Q and adds Gaussian noise with standard deviation NOISE times the
+    clipping norm.
 
     Example: dpal epsilon --phase 0.01,4,10000 --delta 1e-5
     """
@@ -90,7 +90,7 @@ def epsilon(
             accountant=counted_by,
         )
     elif open_phases:
-        raise InvalidArgument("NOISE in --phase", "", "given, unless --target-epsilon asks for it")
+        raise InvalidArgument("NOISE in --phase", "", "a number, unless --target-epsilon is given")
     filled = [(probability, noise or found, steps) for probability, noise, steps in phases]
     history = [
         (PoissonSampledGaussian(sampling_probability=probability, noise_multiplier=noise or 0.0), steps)
@@ -122,9 +122,9 @@ def epsilon(
     console = Console()
     console.print(table)
     if found is not None:
-        console.print(f"noise multiplier [bold]{_noise(found)}[/bold] for ε ≤ {target_epsilon:g}")
+        console.print(f"noise multiplier [bold]{_noise(found)}[/bold] for ε ≤ {exactly(target_epsilon or 0.0)}")
     console.print(
-        f"ε = [bold]{rounded_up(spent, 6):.6f}[/bold] at δ = {delta:g} ({accountant}, one record blanked out)"
+        f"ε = [bold]{rounded_up(spent, 6):.6f}[/bold] at δ = {exactly(delta)} ({accountant}, one record blanked out)"
     )
 
 
@@ -163,7 +163,6 @@ def plan_command(
         console.print(f"written to {json_file}")
     if plot is not None:
         # Only here, since matplotlib is an extra.
-        optional("matplotlib", extra="plots")
         from dpal.reports.plan_plot import plot_plan
 
         plot_plan(made, plot)
@@ -176,5 +175,5 @@ def show_plan(
 ) -> None:
     """Read a plan, certify it again from its numbers alone, and show it. An edited plan is refused."""
     if not file.is_file():
-        raise InvalidArgument("FILE", str(file), "a plan's file that exists")
+        raise InvalidArgument("FILE", str(file), "the file of a plan (dpal plan --json)")
     Console().print(plan_view(load_plan(file)))

@@ -1,4 +1,4 @@
-"""The few questions that matter, for `dpal init` on a terminal. What cannot be right is asked again at once."""
+"""The questions that `dpal init` asks on a terminal. An answer that cannot be right is asked for again at once."""
 
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,16 @@ from dpal.data.tables import FORMATS
 def ask(epsilon: float | None) -> dict[str, Any]:
     """A configuration from a person's answers."""
     typer.echo("Where are the records?")
-    typer.echo(f"  your own: {', '.join(SOURCES)}    for a try: {', '.join(DATASETS)}")
+    typer.echo(f"  your own: {', '.join(SOURCES)}    to try it out: {', '.join(DATASETS)}")
     source = _one_of("source", [*SOURCES, *DATASETS], "image-folder")
-    found = _own(source) if source in SOURCES else {"data": {"source": source}, **_RESNET9}
+    sections = _own(source) if source in SOURCES else {"data": {"source": source}, **_RESNET9}
     budget = epsilon if epsilon is not None else typer.prompt("ε of the promise", type=float, default=8.0)
-    labels = typer.prompt("labels that people can give in all", type=int, default=200)
+    labels = typer.prompt("labels that people can give in total", type=int, default=200)
     oracle = "files"
     if source in DATASETS:
-        who = "who labels: people through files, or the data's own labels (simulated)"
+        who = "who labels: people through files, or the dataset's own labels (simulated)"
         oracle = _one_of(who, ["files", "simulated"], "files")
-    return found | {
+    return sections | {
         "plan": {"target_epsilon": budget, "labelling_budget": labels, "initial_size": max(1, labels // 2)},
         "oracle": oracle,
     }
@@ -37,7 +37,7 @@ def _own(source: str) -> dict[str, Any]:
     options["classes"] = _classes()
     # What the held-out set has in common with the pool.
     columns: dict[str, Any] = {}
-    found: dict[str, Any] = {**_RESNET9}
+    sections: dict[str, Any] = {**_RESNET9}
     is_text = source in ("table", "hugging-face") and typer.confirm("are the records texts?", default=False)
     if source in ("table", "hugging-face"):
         kind = "text" if is_text else "image"
@@ -48,7 +48,7 @@ def _own(source: str) -> dict[str, Any]:
         options["split"] = typer.prompt("the split", default="train")
     if is_text:
         encoder = _place("hugging-face", "the text model, a folder or a name on the hub", default="bert-base-uncased")
-        found = {"text": {"tokenizer": encoder}, "model": {"name": "text-classifier", "options": {"name": encoder}}}
+        sections = {"text": {"tokenizer": encoder}, "model": {"name": "text-classifier", "options": {"name": encoder}}}
     elif source != "numpy":
         columns["size"] = _size()
         columns["channels"] = {"grey": 1, "colour": 3}[_one_of("grey or colour", ["grey", "colour"], "colour")]
@@ -56,19 +56,19 @@ def _own(source: str) -> dict[str, Any]:
     if source == "image-folder" or "id_column" in options:
         data["ids_are_free_of_content"] = _ids_are_free(source)
     held_out = _held_out(source, columns | {"classes": options["classes"]}, options)
-    return found | {"data": data} | ({"evaluation": held_out} if held_out else {})
+    return sections | {"data": data} | ({"evaluation": held_out} if held_out else {})
 
 
 def _ids_are_free(source: str) -> bool:
     what = "paths inside the folder" if source == "image-folder" else "ids"
-    typer.echo(f"People who label see a name for each record. Yours are {what}; one such as ill/03.png or SMITH_1950")
-    typer.echo("tells something about the record. If any of them does, say no: opaque names are used instead.")
+    typer.echo(f"People who label see names of records. Yours are {what}. A name such as ill/03.png or SMITH_1950")
+    typer.echo("says something about the record. If any of yours does, answer no: opaque names are used instead.")
     return typer.confirm(f"are the {what} free of content?", default=False)
 
 
 def _held_out(source: str, common: dict[str, Any], pool: dict[str, Any]) -> dict[str, Any] | None:
     """A public set to measure the models on, or none."""
-    typer.echo("Labelled records that are public, not in the pool, can measure each model; reports show the results.")
+    typer.echo("Public labelled records outside the pool can measure each model; reports show the results.")
     options = dict(common)
     if source == "hugging-face":
         split = _optional("the split that is held out")
@@ -89,7 +89,7 @@ def _held_out(source: str, common: dict[str, Any], pool: dict[str, Any]) -> dict
         case _:
             options["label"] = typer.prompt("the column with the labels")
     if not typer.confirm("are these records public?", default=False):
-        typer.echo("Then they are left out: results on private records would tell about them.")
+        typer.echo("Then they are left out: results on private records would reveal something about them.")
         return None
     return {"source": source, "options": options, "is_public": True}
 
@@ -104,7 +104,7 @@ _PLACE_QUESTIONS = {
 
 
 def _place(source: str, question: str, *, may_be_empty: bool = False, default: str | None = None) -> str:
-    """A folder or a file that is there, with ~ expanded; or a name on the hub."""
+    """A folder or a file that exists, with ~ expanded; or a name on the hub."""
     while True:
         answer = _optional(question) if may_be_empty else str(typer.prompt(question, default=default)).strip()
         if may_be_empty and not answer:
@@ -121,17 +121,17 @@ def _place(source: str, question: str, *, may_be_empty: bool = False, default: s
             if wrong is None and path.suffix.lower() not in endings:
                 wrong = f"{path} does not end in {' or '.join(endings)}."
         if wrong is None:
-            # A hub's name is not a path; every path holds from anywhere.
+            # A name on the hub is not a path. Paths are made absolute, so that they work from any folder.
             return str(path.resolve()) if path.exists() else answer
         typer.echo(wrong)
 
 
 def _classes() -> list[str]:
     while True:
-        names = [name.strip() for name in str(typer.prompt("the classes, with commas between")).split(",")]
+        names = [name.strip() for name in str(typer.prompt("the classes, separated by commas")).split(",")]
         if all(names) and len(set(names)) == len(names) > 1:
             return names
-        typer.echo("At least two names that differ, such as: healthy, ill")
+        typer.echo("Give at least two different names, such as: healthy, ill")
 
 
 def _size() -> int:
@@ -139,7 +139,7 @@ def _size() -> int:
         size = int(typer.prompt("the side of the images for the model, in pixels", type=int, default=64))
         if size >= 1:
             return size
-        typer.echo("At least 1.")
+        typer.echo("It must be at least 1.")
 
 
 def _optional(question: str) -> str:
@@ -151,4 +151,4 @@ def _one_of(question: str, choices: list[str], default: str) -> str:
         answer = str(typer.prompt(question, default=default)).strip()
         if answer in choices:
             return answer
-        typer.echo(f"{answer!r} is none of {', '.join(choices)}")
+        typer.echo(f"{answer!r} is not one of {', '.join(choices)}")

@@ -70,7 +70,7 @@ def _planning_time(task: str, phases: int) -> Row:
 
 SPLIT = Experiment(
     name="split",
-    title="The part of ε that selection gets",
+    title="The share of ε that selection gets",
     rows=(
         random(_TASK),
         without_privacy(_TASK),

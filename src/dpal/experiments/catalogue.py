@@ -15,8 +15,8 @@ from dpal.experiments.runs import Experiment
 from dpal.experiments.table1 import DELTA, EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
 
 EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each
-    for each in (
+    experiment.name: experiment
+    for experiment in (
         HEADLINE,
         OWN,
         TABLE1,

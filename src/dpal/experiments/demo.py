@@ -1,4 +1,4 @@
-"""The demonstration: two whole campaigns on real digits, random selection against private, uncertain ones first."""
+"""The demonstration: two whole campaigns on real digits, one with random and one with private threshold selection."""
 
 import shutil
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
 from dpal.errors import InvalidArgument
 from dpal.reports.campaign_data import report_data
-from dpal.reports.campaign_plots import learning_figure, save
+from dpal.reports.campaign_plots import learning_figure
 from dpal.reports.campaign_report import write_report
 
 CAMPAIGNS = {"random": {"selection": "random"}, "threshold": {"selection": "threshold"}}
@@ -19,7 +19,7 @@ _MARK = "dpal-demo.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRow:
-    """One campaign's end."""
+    """How one campaign ended."""
 
     name: str
     folder: Path
@@ -31,24 +31,28 @@ class DemoRow:
 
 
 def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow], Path]:
-    """Both campaigns from nothing to a report; an earlier demonstration in the folder is replaced."""
-    _cleared(folder)
+    """Both campaigns from start to report. An earlier demonstration in the folder is replaced."""
+    _clear(folder)
     reports: dict[str, dict[str, Any]] = {}
     rows: list[DemoRow] = []
     for name, plan in CAMPAIGNS.items():
         tell(f"campaign {name}")
         config = checked_config(digits_document(plan))
-        place = folder / name
-        campaign = Campaign.from_config(place, config, tell=lambda words: tell(f"  {words}"))
+        campaign_folder = folder / name
+        campaign = Campaign.from_config(campaign_folder, config, tell=lambda words: tell(f"  {words}"))
         status = campaign.run()
-        path = write_report(place, place / "reports" / "report.html", baseline=rows[0].folder if rows else None)
-        reports[name] = report_data(place)
+        report = write_report(
+            campaign_folder,
+            campaign_folder / "reports" / "report.html",
+            baseline=rows[0].folder if rows else None,
+        )
+        reports[name] = report_data(campaign_folder)
         verification = campaign.verify()
         rows.append(
             DemoRow(
                 name=name,
-                folder=place,
-                report=path,
+                folder=campaign_folder,
+                report=report,
                 labels=status.internal.labelled,
                 accuracy=status.metrics[-1]["accuracy"],
                 epsilon_spent=verification.epsilon_spent,
@@ -56,12 +60,12 @@ def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow
             )
         )
     picture = folder / "learning.png"
-    save(learning_figure(reports, "accuracy"), picture)
+    learning_figure(reports, "accuracy").savefig(picture)
     return rows, picture
 
 
 def digits_document(plan: dict[str, Any]) -> dict[str, Any]:
-    """A whole campaign on the digits inside scikit-learn, small enough for seconds."""
+    """A whole campaign on scikit-learn's digits, small enough to take seconds."""
     return {
         "data": {"source": "digits"},
         "evaluation": {"source": "digits", "options": {"part": "test"}, "is_public": True},
@@ -81,11 +85,13 @@ def digits_document(plan: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cleared(folder: Path) -> None:
-    """Only a folder that a demonstration made, or an empty one, is cleared."""
+def _clear(folder: Path) -> None:
+    """Clear the folder, but only if it is empty or an earlier demonstration made it."""
     if folder.exists():
         if not folder.is_dir() or (any(folder.iterdir()) and not (folder / _MARK).is_file()):
-            raise InvalidArgument("the folder of the demonstration", str(folder), "new, empty, or an earlier one")
+            raise InvalidArgument(
+                "the folder of the demonstration", str(folder), "new, empty, or made by an earlier demonstration"
+            )
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     (folder / _MARK).write_text("Made by dpal demo, which replaces this folder when it is run again.\n")

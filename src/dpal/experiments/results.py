@@ -1,4 +1,4 @@
-"""Results: one small JSON file a run, and the folder they lie in."""
+"""Results: one small JSON file per run, and the folder with these files."""
 
 import importlib.metadata
 import json
@@ -19,17 +19,17 @@ _PACKAGES = ("dpal", "torch", "numpy", "scipy")
 
 
 def versions() -> dict[str, str]:
-    """Of what computes, as far as it is installed by name."""
-    found = {"python": platform.python_version()}
+    """The versions of Python and of the packages that compute."""
+    installed = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             if name == "dpal":
                 from dpal import __version__
 
-                found[name] = __version__
-    return found
+                installed[name] = __version__
+    return installed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +42,23 @@ class Results:
         return self.folder / run.scale / f"{run.name}.json"
 
     def read(self, run: Run) -> dict[str, Any] | None:
-        """The result of a run, or None. A result of other settings is refused: it must not stand for this run."""
+        """The result of a run, or None. A result of other settings is refused: it must not pass for this run's."""
         path = self.path(run)
         if not path.is_file():
             return None
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            found, version = document["run_hash"], document["schema_version"]
+            run_hash, version = document["run_hash"], document["schema_version"]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadData(f"{path} is no result of an experiment ({type(error).__name__}). Move it away.") from error
-        if version != SCHEMA_VERSION:
-            raise BadData(f"{path} is of version {version!r}; this dpal reads {SCHEMA_VERSION}. Move it away.")
-        if found != run.hash():
             raise BadData(
-                f"{path} was made with other settings than {run.name} has now. Move it away to run this again, or go "
-                "back to the version of dpal that made it."
+                f"{path} is not the result of an experiment ({type(error).__name__}). Move it away."
+            ) from error
+        if version != SCHEMA_VERSION:
+            raise BadData(f"{path} has version {version!r}; this dpal reads {SCHEMA_VERSION}. Move it away.")
+        if run_hash != run.hash():
+            raise BadData(
+                f"{path} was made with different settings than {run.name} has now. Move it away to run this again, or "
+                "use the version of dpal that made it."
             )
         return cast("dict[str, Any]", document)
 
@@ -77,14 +79,14 @@ class Results:
 
 
 def _rounded(value: Any) -> Any:
-    """Seven digits are more than any measurement here has."""
+    """Seven digits: more than any measurement here deserves."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, dict):
-        # The description is what the hash is of: it stays as it is.
-        return {key: each if key == "run" else _rounded(each) for key, each in value.items()}
+        # The hash is taken of the description, so that stays as it is.
+        return {key: item if key == "run" else _rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_rounded(item) for item in value]
     return value
 
 
@@ -110,13 +112,13 @@ def figure(documents: list[dict[str, Any]], metric: str, kind: str) -> Figure | 
 
 
 def finished(results: Results, row: Row, *, scale: str, seeds: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The results that are there, in the order of seeds."""
-    found = (results.read(Run(row=row, scale=scale, seed=seed)) for seed in seeds)
-    return [document for document in found if document is not None]
+    """The results that exist, in the order of seeds."""
+    documents = (results.read(Run(row=row, scale=scale, seed=seed)) for seed in seeds)
+    return [document for document in documents if document is not None]
 
 
 def metric_of(row: Row, documents: list[dict[str, Any]]) -> str:
-    """The task's metric; a stand-in for a task may not have it."""
+    """The task's metric, or accuracy where a stand-in for the task does not have it."""
     wanted = TASKS[row.task].metric
     known = documents[0]["phases"][-1]["weights"] if documents and documents[0].get("phases") else {}
     return wanted if wanted in known or not known else "accuracy"

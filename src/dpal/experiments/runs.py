@@ -15,7 +15,7 @@ AVERAGE_DECAY = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A method on a task. What it does not say is the paper's way: Rényi, basic accounting, no average."""
+    """A method on a task. Unless it says otherwise, it does as the paper does: Rényi, basic accounting, no average."""
 
     name: str
     title: str
@@ -26,11 +26,11 @@ class Row:
     acquisition: str = "entropy"
     # Everything is labelled and trained on at once.
     at_once: bool = False
-    # The labelling budget as a multiple of the task's; all group sizes change alike.
+    # The labelling budget as a multiple of the task's; all group sizes change in proportion.
     labels: float = 1.0
     # The decay of the average that selects and predicts; None: the weights themselves.
     average: float | None = None
-    # Only plan, for the time it takes, with so many training phases.
+    # Only plan, to measure the time, with this many training phases.
     plan_only_phases: int | None = None
 
     @property
@@ -90,7 +90,7 @@ class Run:
         }
 
     def model_options(self) -> dict[str, Any]:
-        """The model's, with dropout where BALD needs it."""
+        """The options of the model, with dropout where BALD needs it."""
         task = self.task
         return {**task.model_options, **({"dropout": task.dropout} if self.row.acquisition == "bald" else {})}
 
@@ -117,13 +117,13 @@ class Run:
         }
 
     def hash(self) -> str:
-        """Of the description, to tell a result of these settings from one of others."""
+        """The hash of the description, which tells results of these settings from others."""
         text = json.dumps(self.description(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _in_phases(task: Task, phases: int) -> list[int]:
-    """The task's labels in another number of phases: the initial set, and equal queries."""
+    """The task's labels spread over another number of phases: the initial set, and equal queries."""
     left = task.labelling_budget - task.initial_size
     return [task.initial_size, *(left // (phases - 1) for _ in range(phases - 1))]
 

@@ -1,4 +1,4 @@
-"""How large a run is: the paper's sizes, a laptop's, or just enough to see that everything works."""
+"""How large a run is: the paper's size, a laptop's, or just enough to see that everything works."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,14 +10,14 @@ FULL = "full"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A change of every task, and what is to be said wherever a result of it is shown."""
+    """How it changes every task, and the words shown with every result at this scale."""
 
     words: str
     changed: Callable[[Task], Task]
 
 
 def _laptop(task: Task) -> Task:
-    """Minutes a run on a laptop; accuracies are far below the paper's and only compare with each other."""
+    """Minutes per run on a laptop; accuracies are far below the paper's and only compare with each other."""
     small = 25 if task.pool_size > 20_000 else 10
 
     def smaller(size: int) -> int:

@@ -10,11 +10,11 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.lock import only_writer
 from dpal.data import Pool
 from dpal.errors import CampaignBusy, InvalidArgument
-from dpal.experiments.measures import phases_of, selections_of
+from dpal.experiments.measurements import phases_of, selections_of
 from dpal.experiments.results import Results
 from dpal.experiments.runs import AVERAGE_DECAY, Experiment, Run
 from dpal.experiments.scales import SCALES
-from dpal.experiments.tracking import TrackingLearner, tracking
+from dpal.experiments.tracking_learner import TrackingLearner, tracking
 from dpal.models.registry import build_model
 from dpal.planning.plan import Plan
 from dpal.planning.request import plan
@@ -24,14 +24,14 @@ _PLANNING_REPEATS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where and how it is computed. It is recorded, and no part of what a run is."""
+    """Where and how a run is computed. It is recorded, but it is not part of what identifies the run."""
 
     device: str = "auto"
     precision: str = "float32"
     max_physical_batch_size: int = 512
 
     def training(self, copies: int) -> dict[str, Any]:
-        """For the training section. The batch on the device counts images, so that copies do not need more memory."""
+        """For the training section. Batches on the device count images, so that copies do not need more memory."""
         return {
             "device": self.device,
             "precision": self.precision,
@@ -41,7 +41,7 @@ class Machine:
 
 @dataclass(slots=True, kw_only=True)
 class Sweep:
-    """Runs of one scale. Several processes may sweep the same folders: a run in another one's hands is left to it."""
+    """Runs of one scale. Several processes may share the folders: a run that another one works on is skipped."""
 
     folder: Path
     results: Results
@@ -55,43 +55,43 @@ class Sweep:
             raise InvalidArgument("scale", self.scale, f"one of {', '.join(SCALES)}")
 
     def run(self, experiment: Experiment, *, seeds: Sequence[int] = (), rows: Sequence[str] = ()) -> dict[str, str]:
-        """All runs of an experiment, seed by seed; says of each whether it was done, there already, or busy."""
+        """All runs of an experiment, seed by seed, each with its outcome: done, there already, or busy."""
         unknown = set(rows) - {name for row in experiment.rows for name in (row.name, row.full_name, row.task)}
         if unknown:
             known = ", ".join(row.full_name for row in experiment.rows)
-            raise InvalidArgument("the rows", sorted(unknown), f"of {known}")
+            raise InvalidArgument("the rows", sorted(unknown), f"among {known}")
         self.tell(f"scale {self.scale}: {SCALES[self.scale].words}")
-        found: dict[str, str] = {}
+        outcomes: dict[str, str] = {}
         for seed in seeds or experiment.seeds:
             for row in experiment.rows:
                 if not rows or {row.name, row.full_name, row.task} & set(rows):
                     run = Run(row=row, scale=self.scale, seed=seed)
-                    found[run.name] = self.one(run)
-        return found
+                    outcomes[run.name] = self.one(run)
+        return outcomes
 
     def one(self, run: Run) -> str:
-        """One run, unless its result is there or another process is at it."""
+        """One run, unless its result exists or another process works on it."""
         if self.results.read(run) is not None:
             return "there already"
-        place = self.folder / run.scale / run.name
-        place.mkdir(parents=True, exist_ok=True)
+        run_folder = self.folder / run.scale / run.name
+        run_folder.mkdir(parents=True, exist_ok=True)
         try:
-            with only_writer(place):
-                # Another process may have finished it between the look and the lock.
+            with only_writer(run_folder):
+                # Another process may have finished it just before the lock was ours.
                 if self.results.read(run) is not None:
                     return "there already"
                 self.tell(run.name)
-                measured = _planning(run) if run.row.plan_only_phases is not None else self._campaign(run, place)
+                measured = _planning(run) if run.row.plan_only_phases is not None else self._campaign(run, run_folder)
                 self.results.write(run, measured)
         except CampaignBusy:
             return "busy"
         return "done"
 
-    def _campaign(self, run: Run, place: Path) -> dict[str, Any]:
+    def _campaign(self, run: Run, run_folder: Path) -> dict[str, Any]:
         started = time.monotonic()
         pool, tested = self._pools_of(run)
-        # By its settings: a campaign that was begun with others is another one.
-        folder = place / f"campaign-{run.hash()[:12]}"
+        # Named by its settings: a campaign that was started with other settings is a different one.
+        folder = run_folder / f"campaign-{run.hash()[:12]}"
         with_average = run.row.average is not None
         model = build_model(run.task.model, run.model_options(), seed=run.seed)
         if not (folder / "campaign.db").is_file():
@@ -113,10 +113,10 @@ class Sweep:
         verification = campaign.verify()
         learner = campaign.parts.learner(campaign.parts.inputs)
         if not isinstance(learner, TrackingLearner):
-            raise TypeError("the learner does not track")
+            raise TypeError("the learner is not a TrackingLearner")
         return {
             "device": learner.device_name(),
-            # Of the campaign: it may have been begun on another machine.
+            # The campaign's own: it may have been started on another machine.
             "precision": campaign.config.training.precision,
             "plan": _plan(campaign.plan, campaign.state().created.plan_hash),
             "labels": status.internal.labelled,
@@ -124,7 +124,7 @@ class Sweep:
             "epsilon_spent": verification.epsilon_spent,
             "phases": phases_of(campaign, learner),
             "selections": selections_of(campaign, learner, predicts_with_average=with_average),
-            # Of an interrupted run only the last part is known.
+            # After an interruption, only of the last stretch.
             "seconds": time.monotonic() - started,
             "phases_before_interruption": resumed,
         }
@@ -170,7 +170,7 @@ def _plan(plan: Plan, plan_hash: str) -> dict[str, Any]:
 
 
 def _planning(run: Run) -> dict[str, Any]:
-    """The time of planning alone, several times over."""
+    """The time that planning takes, measured several times."""
     arguments = run.plan_arguments()
     seconds: list[float] = []
     for _ in range(_PLANNING_REPEATS):

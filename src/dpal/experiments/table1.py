@@ -1,4 +1,4 @@
-"""Table I: all datasets, models and methods; and the rows of it that matter most, with our own beside them."""
+"""Table I with all datasets, models and methods, and its most important rows next to our own."""
 
 from dpal.experiments.methods import (
     ACQUISITIONS,
@@ -16,7 +16,7 @@ from dpal.experiments.methods import (
 from dpal.experiments.runs import Experiment, Row
 
 _MAIN = "cifar10-resnet9"
-# The margin between the two likeliest classes has no meaning where several labels hold at once.
+# The margin between the two likeliest classes has no meaning where a record may have several labels.
 _SEVERAL_LABELS = tuple(name for name in ACQUISITIONS if name != "minimum-margin")
 
 HEADLINE = Experiment(
@@ -57,7 +57,7 @@ EQUIVARIANT = Experiment(
         random(_EQUIVARIANT),
         random_al(_EQUIVARIANT),
         # The paper's code divides the noise of the first phase by the clip norm, here 2, and Random has no other phase.
-        # Noise of half the size is what a plan for this ε has.
+        # A plan for this ε has half the noise.
         random(
             _EQUIVARIANT,
             name="random-half-noise",

@@ -1,11 +1,11 @@
-"""Tables of results as headings and rows of text: for a terminal, and for docs/results.md."""
+"""Tables of results as text, for a terminal and for docs/results.md."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from dpal.experiments.paper import PAPER, PLANNING_SECONDS, SELECTION_ACCURACY
+from dpal.experiments.paper_numbers import PAPER, PLANNING_SECONDS, SELECTION_ACCURACY
 from dpal.experiments.results import Results, figure, finished, metric_of
 from dpal.experiments.runs import HISTOGRAM, PLANNING_TIME, SELECTION, Experiment, Row
 from dpal.experiments.scales import FULL
@@ -27,24 +27,24 @@ class Table:
 
 
 def table_of(experiment: Experiment, results: Results, *, scale: str = FULL, seeds: Sequence[int] = ()) -> Table:
-    """What is there, the paper's numbers beside it; a cell without a result says what is missing."""
+    """The results next to the paper's numbers; a cell without a result says which run is missing."""
     make = {SELECTION: _selection, HISTOGRAM: _histogram, PLANNING_TIME: _planning}.get(experiment.shows, _metric)
-    found = {
+    documents = {
         row.full_name: finished(results, row, scale=scale, seeds=tuple(seeds) or experiment.seeds)
         for row in experiment.rows
     }
-    return make(experiment, found)
+    return make(experiment, documents)
 
 
 def _missing(row: Row) -> str:
     return f"not run: {row.full_name}"
 
 
-def _metric(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> Table:
+def _metric(experiment: Experiment, results: dict[str, list[dict[str, Any]]]) -> Table:
     several = len({row.task for row in experiment.rows}) > 1
     rows: list[tuple[str, ...]] = []
     for row in experiment.rows:
-        documents = found[row.full_name]
+        documents = results[row.full_name]
         metric = metric_of(row, documents)
         paper = PAPER.get(row.full_name)
         rows.append(
@@ -54,8 +54,8 @@ def _metric(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> T
                 str(figure(documents, metric, "weights") or _missing(row)),
                 str(figure(documents, metric, "average") or ""),
                 *(str(figure(documents, name, "weights") or "") for name in experiment.also),
-                _mean([each["labels"] for each in documents]),
-                _mean([each["plan"]["steps"] for each in documents]),
+                _mean([document["labels"] for document in documents]),
+                _mean([document["plan"]["steps"] for document in documents]),
             )
         )
     also = (name.replace("_", " ") for name in experiment.also)
@@ -67,42 +67,42 @@ def _mean(values: list[float]) -> str:
     return f"{mean(values):,.0f}" if values else ""
 
 
-def _selection(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> Table:
+def _selection(experiment: Experiment, results: dict[str, list[dict[str, Any]]]) -> Table:
     rows: list[tuple[str, ...]] = []
     for row in experiment.rows:
-        documents = found[row.full_name]
+        documents = results[row.full_name]
         if not documents:
             rows.append((row.title, _missing(row), *[""] * 7))
             continue
         for index, first in enumerate(documents[0]["selections"]):
-            each = [document["selections"][index] for document in documents]
+            over_seeds = [document["selections"][index] for document in documents]
             paper = SELECTION_ACCURACY.get(row.full_name, ())
             rows.append(
                 (
                     f"{row.title}, selection {index + 1}",
                     f"{first['wanted']:,} of {first['unlabelled']:,}",
                     f"{paper[index]:.1f}%" if index < len(paper) else "–",
-                    f"{100 * mean(one['accuracy'] for one in each):.1f}%",
-                    f"{100 * mean(one['of_a_random_one'] for one in each):.1f}%",
-                    f"{mean(one['intersection_over_union'] for one in each):.3f}",
-                    f"{mean(one['mean_squared_error'] for one in each):.3f}",
-                    f"{mean(one['mean_score'] for one in each):.3f}",
-                    f"{mean(one['pool_mean_score'] for one in each):.3f}",
+                    f"{100 * mean(selection['accuracy'] for selection in over_seeds):.1f}%",
+                    f"{100 * mean(selection['of_a_random_one'] for selection in over_seeds):.1f}%",
+                    f"{mean(selection['intersection_over_union'] for selection in over_seeds):.3f}",
+                    f"{mean(selection['mean_squared_error'] for selection in over_seeds):.3f}",
+                    f"{mean(selection['mean_score'] for selection in over_seeds):.3f}",
+                    f"{mean(selection['pool_mean_score'] for selection in over_seeds):.3f}",
                 )
             )
     headings = ("", "wanted", "paper", "accuracy", "by chance", "IoU", "MSE", "mean score", "pool's")
     return Table(headings, tuple(rows))
 
 
-def _histogram(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> Table:
+def _histogram(experiment: Experiment, results: dict[str, list[dict[str, Any]]]) -> Table:
     rows: list[tuple[str, ...]] = []
     for row in experiment.rows:
-        documents = found[row.full_name]
+        documents = results[row.full_name]
         if not documents:
             rows.append((row.title, _missing(row), ""))
             continue
-        for index, each in enumerate(documents[0]["selections"]):
-            histogram = each["histogram"]
+        for index, selection in enumerate(documents[0]["selections"]):
+            histogram = selection["histogram"]
             name = f"{row.title}, selection {index + 1}"
             rows.append((name, _bars(histogram["pool"]), _bars(histogram["taken"])))
     return Table(("", "scores of the pool, from 0 to 1", "scores of what was taken"), tuple(rows))
@@ -113,11 +113,11 @@ def _bars(counts: list[int]) -> str:
     return "".join(_LEVELS[min(len(_LEVELS) - 1, count * len(_LEVELS) // (highest + 1))] for count in counts)
 
 
-def _planning(experiment: Experiment, found: dict[str, list[dict[str, Any]]]) -> Table:
+def _planning(experiment: Experiment, results: dict[str, list[dict[str, Any]]]) -> Table:
     rows: list[tuple[str, ...]] = []
     for row in experiment.rows:
-        documents = found[row.full_name]
-        seconds = [each for document in documents for each in document["planning_seconds"]]
+        documents = results[row.full_name]
+        seconds = [measured for document in documents for measured in document["planning_seconds"]]
         rows.append(
             (
                 f"{TASKS[row.task].title}: {row.title}",

@@ -51,10 +51,10 @@ class PlanRequest:
         help=f"How records are chosen: {', '.join(SELECTIONS)}, or an import path.",
         metavar="NAME",
     )
-    selection_epsilon: float | None = _option(None, help="The part of ε that selection may use. Default: a quarter.")
+    selection_epsilon: float | None = _option(None, help="The share of ε that selection may spend. Default: a quarter.")
     selection_aim: str = _option(
         MEAN_SCORE,
-        help="What threshold sampling serves best: the mean score of what it takes, or overlap with the true top.",
+        help="What threshold selection optimises: the mean score of what it takes, or overlap with the true top.",
         metavar="|".join(AIMS),
     )
     planner: str = _option("step-amplification", help=f"{', '.join(PLANNERS)}, or an import path.", metavar="NAME")

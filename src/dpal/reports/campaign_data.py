@@ -1,4 +1,4 @@
-"""What a campaign's report says, as plain data. All of it is public under the plan but for the part called internal."""
+"""What a campaign's report says, as plain data. All of it is public under the plan, except the part called internal."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +13,7 @@ from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 
 _FEW_PHASES = 10
-_PLACES = ("file", "folder", "labels", "ids", "name", "tokenizer")
+_PATH_SETTINGS = ("file", "folder", "labels", "ids", "name", "tokenizer")
 
 
 def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
@@ -24,9 +24,9 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
     campaign = CampaignFolder(folder)
     state, plan = campaign.state(), campaign.plan
     status = campaign.status()
-    inside = asdict(status.internal)
+    internal_counts = asdict(status.internal)
     verification = campaign.verify(recompute=_is_quick(plan))
-    config = _without_places(current_config(Path(folder), state.settings).model_dump(mode="json"))
+    config = _without_folders(current_config(Path(folder), state.settings).model_dump(mode="json"))
     return {
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
@@ -41,12 +41,12 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         "labels_by_phase": labels_by_phase(state.groups, plan),
-        "metrics": [{"phase": each.phase + 1, "records": each.records, **each.metrics} for each in state.evaluated],
-        # Not covered by the promise: how many records were skipped depends on the records, and time on the draws.
+        "metrics": [{"phase": fact.phase + 1, "records": fact.records, **fact.metrics} for fact in state.evaluated],
+        # Not covered by the promise: the number of skipped records depends on the records, and times on random draws.
         "internal": {
-            "labels": {name: count for name, count in inside.items() if isinstance(count, int)},
+            "labels": {name: count for name, count in internal_counts.items() if isinstance(count, int)},
             "phases_trained": [
-                {"phase": each.phase + 1, "engine": each.engine, "seconds": each.seconds} for each in state.trained
+                {"phase": fact.phase + 1, "engine": fact.engine, "seconds": fact.seconds} for fact in state.trained
             ],
         }
         if internal
@@ -59,29 +59,29 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
 
 
 def _is_quick(plan: Plan) -> bool:
-    """Whether recomputing every ε takes seconds rather than minutes; dpal verify does it in any case."""
+    """Whether recomputing every ε takes seconds rather than minutes. dpal verify always does it."""
     return plan.setting.accountant == "rdp" or len(plan.phases) <= _FEW_PHASES
 
 
 def _public_status(status: Status) -> dict[str, object]:
-    """The status without what depends on private records, and without the machine's folders."""
+    """The status without anything that depends on private records, and without folders of the machine."""
     return {name: value for name, value in status.to_json().items() if name not in ("internal", "folder")}
 
 
-def _without_places(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration without the folders of the machine it ran on; the last part of a path says enough."""
+def _without_folders(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration without folders of the machine it ran on: only the last part of a path is kept."""
     return {
-        key: _without_places(value)
+        key: _without_folders(value)
         if isinstance(value, dict)
         else Path(value).name
-        if key in _PLACES and isinstance(value, str) and Path(value).is_absolute()
+        if key in _PATH_SETTINGS and isinstance(value, str) and Path(value).is_absolute()
         else value
         for key, value in config.items()
     }
 
 
 def labels_by_phase(groups: tuple[tuple[str, ...], ...], plan: Plan) -> list[int]:
-    """How many records were asked about by each phase; who is public, since selections are released."""
+    """How many records were asked about before each phase. This is public, since selections are released."""
     counts = [len(phase.sampling_probabilities) for phase in plan.phases]
     return [sum(len(group) for group in groups[:count]) for count in counts if count <= len(groups)]
 
@@ -91,17 +91,17 @@ def _promise(stage: str, plan: Plan, holds: bool, is_private: bool) -> str:
     if not is_private:
         return (
             "This was a simulation in which nothing is private: its noise can be predicted, or its selection protects "
-            "nobody. No promise is made."
+            "nobody. There is no promise."
         )
     if not holds:
         return "THE RECORDS OF THIS CAMPAIGN DO NOT VERIFY. Do not rely on its promise; see the checks below."
-    time = "has been" if stage == "finished" else "is being and will be"
-    spent = f"(ε = {exactly(setting.target_epsilon)}, δ = {exactly(setting.target_delta)})"
+    promised = f"(ε = {exactly(setting.target_epsilon)}, δ = {exactly(setting.target_delta)})"
     if (little := _little(plan)) is not None:
-        return f"{little} Nothing stronger than {spent} {time} kept, for training and selection together."
+        return f"{little} The promise is no stronger than {promised}, for training and selection together."
+    kept = "was kept" if stage == "finished" else "has been kept so far"
     return (
         "Someone who sees everything that this campaign releases can tell at most as much about whether any one record "
-        f"was used as {spent} differential privacy allows; this {time} kept, for training and selection together."
+        f"was used as {promised} differential privacy allows, for training and selection together. This promise {kept}."
     )
 
 

@@ -1,8 +1,6 @@
-"""Pictures of campaigns: privacy spent, and how good the model became by labels and by ε."""
+"""Figures of campaigns: privacy spent, and how good the model became by labels and by ε."""
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -10,28 +8,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from dpal.reports.style import COLOURS, MARKERS, RC
+from dpal.reports.figures import COLOURS, RC, line_style
 
 _NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC"}
 
 
 def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Figure:
-    """A metric by labels and by ε, one line a campaign."""
+    """A metric by labels and by ε, one line per campaign."""
     with mpl.rc_context(rc=RC):
         figure = Figure(figsize=(8.2, 3.4), layout="constrained")
         by_labels, by_epsilon = figure.subplots(1, 2, sharey=True)
-        # Under renyi accounting the whole campaign's ε is stated for its end only.
-        known = [name for name, report in reports.items() if report["plan"]["accounting"] != "renyi"]
         for index, (name, report) in enumerate(reports.items()):
-            measured = [each for each in report["metrics"] if metric in each]
-            values = [each[metric] for each in measured]
-            # By the phase's number: one that was given up has no measurement.
-            labels = [report["labels_by_phase"][each["phase"] - 1] for each in measured]
-            spent = [_spent_by_phase(report["plan"])[each["phase"] - 1] for each in measured]
-            look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-            by_labels.plot(labels, values, label=name, **look)
-            if name in known:
-                by_epsilon.plot(spent, values, label=name, **look)
+            measured = [measurement for measurement in report["metrics"] if metric in measurement]
+            values = [measurement[metric] for measurement in measured]
+            # By the phase's number: a phase that was given up has no measurement.
+            labels = [report["labels_by_phase"][measurement["phase"] - 1] for measurement in measured]
+            by_labels.plot(labels, values, label=name, **line_style(index))
+            # Under renyi accounting the whole campaign's ε is stated for its end only.
+            if report["plan"]["accounting"] != "renyi":
+                spent = [_spent_by_phase(report["plan"])[measurement["phase"] - 1] for measurement in measured]
+                by_epsilon.plot(spent, values, label=name, **line_style(index))
         by_labels.set_xlabel("labels asked for")
         by_epsilon.set_xlabel("ε spent so far")
         by_labels.set_ylabel(f"{_NAMES.get(metric, metric)} on the held-out set")
@@ -44,7 +40,7 @@ def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Fi
 
 
 def spending_figure(report: Mapping[str, Any]) -> Figure:
-    """ε by phase and group against the budget; planned ones dashed."""
+    """ε by phase and group against the budget; dotted where it is still planned."""
     plan = report["plan"]
     done = report["status"]["phases_done"] + len(report["status"]["phases_given_up"])
     with mpl.rc_context(rc=RC):
@@ -53,9 +49,8 @@ def spending_figure(report: Mapping[str, Any]) -> Figure:
         phases = list(range(1, len(plan["phases"]) + 1))
         spent.axhline(plan["target_epsilon"], color="0.3", linestyle="--", linewidth=1.2, label="budget")
         for index, (label, values) in enumerate(_lines(plan)):
-            colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-            spent.plot(phases, values, color=colour, linestyle=":", linewidth=1)
-            spent.plot(phases[:done], values[:done], color=colour, marker=marker, label=label)
+            spent.plot(phases, values, color=COLOURS[index % len(COLOURS)], linestyle=":", linewidth=1)
+            spent.plot(phases[:done], values[:done], label=label, **line_style(index))
         spent.set_ylabel("ε spent so far")
         spent.set_ylim(0, 1.45 * plan["target_epsilon"])
         spent.legend(ncols=2, loc="upper left")
@@ -66,22 +61,8 @@ def spending_figure(report: Mapping[str, Any]) -> Figure:
         return figure
 
 
-def as_svg(figure: Figure) -> str:
-    """The figure as SVG text that can stand inside HTML, always the same for the same figure."""
-    buffer = io.StringIO()
-    with mpl.rc_context(rc={"svg.hashsalt": "dpal", "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
-def save(figure: Figure, path: Path) -> None:
-    """The figure as a file."""
-    figure.savefig(path)
-
-
 def _lines(plan: Mapping[str, Any]) -> list[tuple[str, Sequence[float]]]:
-    groups = [each["epsilon_by_phase"] for each in plan["groups"]]
+    groups = [group["epsilon_by_phase"] for group in plan["groups"]]
     if plan["accounting"] == "branch" and len(groups) > 1:
         return [("initial set", groups[0]), ("everyone else", groups[-1])]
     if len(groups) > 6:
@@ -90,12 +71,12 @@ def _lines(plan: Mapping[str, Any]) -> list[tuple[str, Sequence[float]]]:
 
 
 def _spent_by_phase(plan: Mapping[str, Any]) -> list[float]:
-    columns = [*(each["epsilon_by_phase"] for each in plan["groups"]), plan["never_selected"]["epsilon_by_phase"]]
+    columns = [*(group["epsilon_by_phase"] for group in plan["groups"]), plan["never_selected"]["epsilon_by_phase"]]
     return [max(values) for values in zip(*columns, strict=True)]
 
 
 def _draw_steps(axes: Axes, plan: Mapping[str, Any], done: int) -> None:
-    steps = [each["steps"] for each in plan["phases"]]
+    steps = [phase["steps"] for phase in plan["phases"]]
     colours = [COLOURS[0] if index < done else "0.8" for index in range(len(steps))]
     axes.bar(range(1, len(steps) + 1), steps, color=colours)
     axes.set_ylabel("steps (grey: to come)")

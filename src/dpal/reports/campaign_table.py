@@ -8,10 +8,10 @@ from rich.text import Text
 from dpal.campaign.status import Status
 from dpal.campaign.verification import Verification
 from dpal.privacy.rounding import rounded_up
-from dpal.reports.plain_words import exactly, guess_sentence, little_because
+from dpal.reports.plain_words import exactly, guess_sentence, little_because, spaced
 
 NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody. For simulations only."
-# Over every number that depends on private records.
+# Shown above every number that depends on private records.
 INTERNAL = "internal (not covered by the promise; do not pass on)"
 
 
@@ -19,7 +19,7 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     """What is done, what is next, what was spent."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_row("campaign", Text(status.folder, style="bold"))
-    # A step that is charged and not recorded yet is interrupted, unless somebody is at it.
+    # A step that is charged but not recorded yet was interrupted, unless a process is working on it.
     table.add_row("stage", status.stage.replace("-", " ") if running is None else f"running: {running}")
     table.add_row("next" if running is None else "now", status.next_step)
     given_up = "".join(f", phase {phase} given up" for phase in status.phases_given_up)
@@ -33,41 +33,41 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     if (little := little_because(status.epsilon_budget, status.target_delta, status.pool_size)) is not None:
         words = f"{little} {guess_sentence(status.epsilon_budget, status.target_delta)}"
         table.add_row("", Text(words, style="bold red"))
-    for each in status.metrics:
-        shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in each.items() if name != "phase")
-        table.add_row(f"phase {each['phase']:.0f}", shown)
+    for metrics in status.metrics:
+        shown = ", ".join(f"{spaced(name)} {value:.1%}" for name, value in metrics.items() if name != "phase")
+        table.add_row(f"phase {metrics['phase']:.0f}", shown)
     return _flagged(Group(table, Text(f"\n{INTERNAL}", style="yellow"), _internal(status)), status.is_private)
 
 
 def _internal(status: Status) -> RenderableType:
-    inside = status.internal
+    internal = status.internal
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_row(
         "labels",
-        f"{inside.labelled:,} given, {inside.waiting_for_labels:,} missing, {inside.skipped:,} skipped, "
-        f"{inside.cannot_tell:,} cannot tell, {inside.corrected:,} corrected",
+        f"{internal.labelled:,} given, {internal.waiting_for_labels:,} missing, {internal.skipped:,} skipped, "
+        f"{internal.cannot_tell:,} cannot tell, {internal.corrected:,} corrected",
     )
-    if inside.withdrawn:
-        table.add_row("withdrawn", f"{inside.withdrawn:,} records, for good")
-    if inside.resumed:
-        table.add_row("resumed", f"{inside.resumed} times after an interruption")
-    table.add_row("last change", inside.last_change)
+    if internal.withdrawn:
+        table.add_row("withdrawn", f"{internal.withdrawn:,} records, for good")
+    if internal.resumed:
+        table.add_row("resumed", f"{internal.resumed} times after an interruption")
+    table.add_row("last change", internal.last_change)
     return table
 
 
-def verification_view(found: Verification) -> RenderableType:
+def verification_view(verification: Verification) -> RenderableType:
     """Every check with its verdict."""
     table = Table(title="verification", title_justify="left")
     for heading in ("what", "", "detail"):
         table.add_column(heading)
-    for check in found.checks:
+    for check in verification.checks:
         table.add_row(check.what, "[green]holds[/green]" if check.holds else "[red]FAILS[/red]", check.detail)
     verdict = Text(
-        f"ε = {rounded_up(found.epsilon_spent, 6):.6f} of {exactly(found.epsilon_budget)} at "
-        f"δ = {exactly(found.target_delta)}: " + ("verified" if found.holds else "NOT VERIFIED"),
-        style="bold green" if found.holds else "bold red",
+        f"ε = {rounded_up(verification.epsilon_spent, 6):.6f} of {exactly(verification.epsilon_budget)} at "
+        f"δ = {exactly(verification.target_delta)}: " + ("verified" if verification.holds else "NOT VERIFIED"),
+        style="bold green" if verification.holds else "bold red",
     )
-    return _flagged(Group(table, verdict), found.is_private)
+    return _flagged(Group(table, verdict), verification.is_private)
 
 
 def _flagged(view: RenderableType, is_private: bool) -> RenderableType:

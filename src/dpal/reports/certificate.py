@@ -13,9 +13,9 @@ from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.ledger import Ledger, phase_of, training_body
 from dpal.campaign.state import State
-from dpal.errors import DpalError, InvalidArgument, MissingData
+from dpal.errors import DpalError, InvalidArgument
 from dpal.planning.certification import read_plan
-from dpal.planning.documents import read_json, require_same
+from dpal.planning.documents import require_same
 from dpal.planning.plan import Plan
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.assumptions import assumptions_of
@@ -27,7 +27,7 @@ VERSION = 2
 ADJACENCY = "zero-out: one record replaced by a blank"
 UNIT = "one record"
 RELEASED = (
-    "the model after every training phase, and every step towards it",
+    "the model after every training phase, and every training step that led to it",
     "the ids of the records that were selected for labelling or retired",
     "the thresholds of threshold selections",
     "this certificate, the plan and the number of records",
@@ -37,22 +37,22 @@ NOT_RELEASED = (
     "how many records took part in a step, and gradients before noise",
     "the randomness of any step",
 )
-# ε is stated with so many decimals, rounded up; a stated one may lie this much above the recomputed one.
+# ε is stated with this many decimals, rounded up; a stated ε may be this much above the recomputed one.
 _DIGITS, _SLACK = 6, 2e-6
-# What cannot be recomputed from the plan and the charges: guarded by hashes, against slips of the hand.
+# What cannot be recomputed from the plan and the charges. Hashes guard it against accidental edits.
 _STATED = ("campaign", "issued", "dpal_version", "ledger_hash", "model_sha256", "given_up", "foreign_code")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Epsilons:
-    """Every ε that a certificate states: of the whole and of each group."""
+    """Every ε that a certificate states: for the campaign and for each group."""
 
     campaign: float
     groups: tuple[float, ...]
 
     @staticmethod
     def of(plan: Plan, ledger: Ledger) -> "_Epsilons":
-        """As the charges give them, with all their digits."""
+        """As computed from the charges, with all digits."""
         spent = ledger.spending(plan.setting)
         if spent is None:
             return _Epsilons(campaign=0.0, groups=())
@@ -66,18 +66,16 @@ class _Epsilons:
 
 
 def certificate_of(folder: Path | str) -> dict[str, Any]:
-    """The certificate of a campaign, finished or not. One that does not verify, or protects nobody, gets none."""
+    """The certificate of a campaign, finished or not. Simulations, and campaigns that do not verify, get none."""
     campaign = CampaignFolder(folder)
-    found = campaign.verify()
-    if not found.is_private:
+    verification = campaign.verify()
+    if not verification.is_private:
         raise DpalError(f"{folder} was a simulation in which nothing is private: there is nothing to certify.")
-    if not found.holds:
-        wrong = ", ".join(check.what for check in found.checks if not check.holds)
-        raise DpalError(
-            f"{folder} does not verify ({wrong}), so it gets no certificate. Look with: dpal verify {folder}"
-        )
+    if not verification.holds:
+        wrong = ", ".join(check.what for check in verification.checks if not check.holds)
+        raise DpalError(f"{folder} does not verify ({wrong}), so it gets no certificate. See: dpal verify {folder}")
     state = campaign.state()
-    # Verified a moment ago: stated as it was recorded, so that its hash is the recorded one on every machine.
+    # Verified above. The plan is stated as it was recorded, so that its hash is the recorded one on every machine.
     plan, ledger = campaign.plan, Ledger.of(state)
     stated = {
         "campaign": campaign.folder.name,
@@ -92,14 +90,14 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
 
 
 def _model_sha256(state: State) -> str | None:
-    """The hash of the newest model's file, as dpal export-model writes it."""
+    """The hash of the newest model's file as dpal export-model writes it."""
     if not state.trained:
         return None
     return getattr(state.trained[-1], "export_sha256", state.trained[-1].sha256)
 
 
 def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole certificate from the plan, the charges, their ε and a few plain statements."""
+    """The whole certificate from the plan, the charges, their ε and what is only stated."""
     setting = plan.setting
     is_complete = len(ledger.phases) == len(plan.phases)
     return {
@@ -126,7 +124,7 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
         "assumptions": assumptions_of(accountant=setting.accountant, foreign_code=stated["foreign_code"]),
         "plan_hash": plan_hash(plan.to_json()),
         "charges": {
-            "phases": [_plain(training_body(phase)) for phase in ledger.phases],
+            "phases": [_with_lists(training_body(phase)) for phase in ledger.phases],
             "selections": [selection.to_json() for selection in ledger.selections],
         },
         "plan": plan.to_json(),
@@ -135,7 +133,7 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
     }
 
 
-def _plain(body: dict[str, Any]) -> dict[str, Any]:
+def _with_lists(body: dict[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in body.items()}
 
 
@@ -160,9 +158,8 @@ def _mechanisms(ledger: Ledger) -> list[dict[str, Any]]:
 
 def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence[int]) -> str:
     setting = plan.setting
-    time = "All of the plan is carried out." if complete else "The plan is partly carried out."
-    phases = ", ".join(str(phase) for phase in given_up)
-    ended = f" Given up after being charged, so without a model: phase {phases}." if given_up else ""
+    time = "The whole plan has been carried out." if complete else "The plan has been partly carried out."
+    ended = "".join(f" Phase {phase} was charged and then given up, so it has no model." for phase in given_up)
     spent = f"ε = {epsilon:.{_DIGITS}f}, δ = {exactly(setting.target_delta)}"
     little = little_because(setting.target_epsilon, setting.target_delta, setting.pool_size)
     if little is not None:
@@ -180,30 +177,12 @@ def _fingerprint(name: str, value: object) -> str:
     return hashlib.sha256(f"{name}\0{json.dumps(value, sort_keys=True)}".encode()).hexdigest()
 
 
-def read_certificate(file: Path) -> dict[str, Any]:
-    """A certificate's document from its JSON file."""
-    if not file.is_file():
-        raise MissingData(f"There is no file {file}.")
-    try:
-        document = read_json("the certificate", file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise _not_a_certificate(file) from error
-    if not isinstance(document, dict) or cast("dict[str, Any]", document).get("certificate") is None:
-        raise _not_a_certificate(file)
-    return cast("dict[str, Any]", document)
-
-
-def _not_a_certificate(file: Path) -> InvalidArgument:
-    """People hold the page; the numbers are in the file that lies next to it."""
-    own = f" ({file.name}.json)" if file.suffix.lower() == ".pdf" else ""
-    return InvalidArgument("the certificate", str(file), f"the JSON file that dpal certificate writes{own}")
-
-
 def verify_certificate(document: Mapping[str, Any]) -> float:
-    """Recompute everything in a certificate from its plan and charges; the ε, in full. What differs is named.
+    """Recompute everything in a certificate from its plan and charges; returns the ε with all digits.
 
-    Needs no data and no campaign. A signature must fit its own key. Without one, hashes of what cannot be recomputed
-    guard against slips and not against forgers: the campaign itself has the ledger hash to compare with.
+    An error names the field that differs. Needs no data and no campaign. A signature must fit its own key. Without one,
+    hashes guard what cannot be recomputed against accidents but not against forgers; the ledger hash can be compared
+    with the campaign's.
     """
     if document.get("version") != VERSION:
         raise InvalidArgument("the certificate's version", document.get("version"), f"{VERSION}, which this dpal knows")
@@ -223,8 +202,8 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
         _require_no_lower(stated, true)
         same = _document(plan, ledger, stated, {name: content[name] for name in _STATED})
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise InvalidArgument("the certificate", f"without {error}", "complete") from error
-    # The plan was read above, and may differ in the last digits on another machine.
+        raise InvalidArgument("the certificate", f"incomplete ({error})", "complete") from error
+    # The plan was certified above; recomputed on another machine, its last digits may differ.
     same |= {"plan": content["plan"], "plan_hash": plan_hash(content["plan"])}
     require_same("the certificate", content, same)
     return true.campaign
@@ -233,15 +212,15 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
 def _ledger(charges: Mapping[str, Any]) -> Ledger:
     return Ledger(
         phases=tuple(
-            phase_of(ChargedTraining(phase=number, **_as_charged(each)))
-            for number, each in enumerate(charges["phases"])
+            phase_of(ChargedTraining(phase=number, **_as_charged(phase)))
+            for number, phase in enumerate(charges["phases"])
         ),
-        selections=tuple(selection_from_json(charged) for charged in charges["selections"]),
+        selections=tuple(selection_from_json(selection) for selection in charges["selections"]),
     )
 
 
 def _require_no_lower(stated: _Epsilons, true: _Epsilons) -> None:
-    """An ε may be stated higher by rounding, and never lower."""
+    """An ε may be stated higher by rounding, but never lower."""
     if len(stated.groups) != len(true.groups):
         raise InvalidArgument("the length of the certificate: groups", len(stated.groups), str(len(true.groups)))
     named = [("epsilon", stated.campaign, true.campaign)]
@@ -250,7 +229,8 @@ def _require_no_lower(stated: _Epsilons, true: _Epsilons) -> None:
         for number, (one, other) in enumerate(zip(stated.groups, true.groups, strict=True))
     ]
     for name, one, other in named:
-        if isinstance(one, bool) or not other <= one <= other + _SLACK:
+        # With more decimals it would be shown rounded, perhaps down.
+        if isinstance(one, bool) or not other <= one <= other + _SLACK or round(one, _DIGITS) != one:
             raise InvalidArgument(f"the certificate: {name}", one, f"{other!r}, rounded up to {_DIGITS} decimals")
 
 
@@ -261,7 +241,7 @@ def _as_charged(body: Mapping[str, Any]) -> dict[str, Any]:
 def _require_planned(plan: Plan, ledger: Ledger) -> None:
     """The charges are the beginning of the plan."""
     for number, (charged, planned) in enumerate(zip(ledger.phases, plan.phases, strict=False)):
-        stated, true = _plain(training_body(charged)), _plain(training_body(planned))
+        stated, true = _with_lists(training_body(charged)), _with_lists(training_body(planned))
         require_same(f"the certificate: charges: phases[{number}]", stated, true)
     for number, (charged, planned) in enumerate(zip(ledger.selections, plan.selections, strict=False)):
         require_same(f"the certificate: charges: selections[{number}]", charged.to_json(), planned.to_json())

@@ -1,4 +1,4 @@
-"""The certificate on two pages of paper."""
+"""The certificate as a PDF of two pages."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from dpal.reports.plain_words import LITTLE, exactly
+from dpal.reports.figures import COLOURS, RC
+from dpal.reports.plain_words import LITTLE, exactly, parameter, spaced
 from dpal.reports.signature import checked_signature
-from dpal.reports.style import COLOURS, RC
 
 # A4, in inches.
 _WIDTH, _HEIGHT = 8.27, 11.69
@@ -25,7 +25,7 @@ _MOST_ROWS = 12
 
 
 def write_pdf(certificate: Mapping[str, Any], path: Path, *, kind: str = "pdf") -> None:
-    """Two pages, with text that can be searched and copied; the kind png, both side by side, is for a screen."""
+    """Two pages, with text that can be searched and copied. The kind png has both pages side by side, for a screen."""
     with mpl.rc_context(rc=RC | {"pdf.fonttype": 42}):
         figures = pages(certificate)
         if kind == "pdf":
@@ -43,7 +43,7 @@ def write_pdf(certificate: Mapping[str, Any], path: Path, *, kind: str = "pdf") 
 
 
 def pages(certificate: Mapping[str, Any]) -> list[Figure]:
-    """What was promised and done on the first page; what that rests on, and how to check it, on the second."""
+    """The first page has what was promised and done, the second the assumptions and how to check it."""
     first, second = _Page(), _Page()
     little = LITTLE in certificate["statement"]
     first.line("Privacy certificate", size=20, weight="bold", gap=2.6)
@@ -71,7 +71,9 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
         ]
     )
     first.heading("Mechanisms")
-    first.rows([_mechanism(each) for each in certificate["mechanisms"]] or ["none yet: nothing has been charged"])
+    first.rows(
+        [_mechanism(mechanism) for mechanism in certificate["mechanisms"]] or ["none yet: nothing has been charged"]
+    )
     first.heading("Released")
     first.bullets(certificate["released"])
     first.heading("Not released")
@@ -81,7 +83,8 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     second.heading("Check it")
     second.paragraph(
         f"{certificate['verify_with']} recomputes every ε on these pages from the JSON file that belongs to them, "
-        "on any machine, without the data. With --key it checks who signed, with --model that a model is the one meant."
+        "on any machine, without the data. With --key it checks who signed; with --model, whether a model is the "
+        "certified one."
     )
     second.pairs(
         [
@@ -103,54 +106,54 @@ def _signer(certificate: Mapping[str, Any]) -> str:
     return "not signed" if signature is None else f"key {signature.fingerprint}"
 
 
-def _mechanism(each: Mapping[str, Any]) -> str:
-    if "noise_multiplier" in each and "sampling_probabilities" in each:
-        rates = ", ".join(f"{rate:.4f}" for rate in each["sampling_probabilities"][:4])
-        more = ", …" if len(each["sampling_probabilities"]) > 4 else ""
+def _mechanism(mechanism: Mapping[str, Any]) -> str:
+    if "noise_multiplier" in mechanism and "sampling_probabilities" in mechanism:
+        rates = ", ".join(f"{rate:.4f}" for rate in mechanism["sampling_probabilities"][:4])
+        more = ", …" if len(mechanism["sampling_probabilities"]) > 4 else ""
         return (
-            f"{each['where']}: {each['times']:,} × Gaussian, noise multiplier {each['noise_multiplier']:.4f}, "
-            f"sampling rates {rates}{more}"
+            f"{mechanism['where']}: {mechanism['times']:,} × Gaussian, "
+            f"noise multiplier {mechanism['noise_multiplier']:.4f}, sampling rates {rates}{more}"
         )
     known = {"where", "times", "mechanism", "private", "query_size", "unlabelled"}
-    numbers = [f"{name.replace('_', ' ')} {value:.4g}" for name, value in each.items() if name not in known]
-    taken = f"{each['query_size']:,} of {each['unlabelled']:,} records"
-    return f"{each['where']}: {', '.join([each['mechanism'], taken, *numbers])}"
+    numbers = [f"{spaced(name)} {parameter(name, value)}" for name, value in mechanism.items() if name not in known]
+    taken = f"{mechanism['query_size']:,} of {mechanism['unlabelled']:,} records"
+    return f"{mechanism['where']}: {', '.join([mechanism['mechanism'], taken, *numbers])}"
 
 
 class _Page:
-    """Lines from top to bottom."""
+    """A page that is filled with lines from top to bottom."""
 
     def __init__(self) -> None:
-        self.figure, self.place = Figure(figsize=(_WIDTH, _HEIGHT)), 0.955
+        self.figure, self.top = Figure(figsize=(_WIDTH, _HEIGHT)), 0.955
 
     def line(self, text: str, *, size: float = 9.5, gap: float = 1.0, **look: Any) -> None:
-        self.figure.text(_LEFT, self.place, text, fontsize=size, va="top", **look)
-        self.place -= gap * _LINE
+        self.figure.text(_LEFT, self.top, text, fontsize=size, va="top", **look)
+        self.top -= gap * _LINE
 
     def paragraph(self, text: str, *, size: float = 9.0, columns: int = _COLUMNS, **look: Any) -> None:
         # An equation stays on one line.
-        for part in textwrap.wrap(text.replace(" = ", "\u00a0=\u00a0"), columns):
-            self.line(part, size=size, gap=size / 8.5, **look)
+        for line in textwrap.wrap(text.replace(" = ", "\u00a0=\u00a0"), columns):
+            self.line(line, size=size, gap=size / 8.5, **look)
 
     def heading(self, text: str) -> None:
-        self.place -= 0.6 * _LINE
+        self.top -= 0.6 * _LINE
         self.line(text, size=11, weight="bold", gap=1.35, gid="heading")
 
     def pairs(self, pairs: Sequence[tuple[str, str]], *, size: float = 9.0) -> None:
         for name, value in pairs:
-            self.figure.text(_LEFT + 0.17, self.place, value, fontsize=size, va="top")
+            self.figure.text(_LEFT + 0.17, self.top, value, fontsize=size, va="top")
             self.line(name, size=size, gid="label")
 
     def bullets(self, items: Sequence[str], *, between: float = 0.0) -> None:
         for item in items:
             first, *rest = textwrap.wrap(item, _COLUMNS)
             self.line(f"•  {first}", size=9.0)
-            for part in rest:
-                self.line(f"    {part}", size=9.0)
-            self.place -= between * _LINE
+            for line in rest:
+                self.line(f"    {line}", size=9.0)
+            self.top -= between * _LINE
 
     def rows(self, rows: Sequence[str]) -> None:
-        """All of them, or the first and last where a page is too short; the JSON file has all."""
+        """All rows, or the first and the last ones if there are too many for the page. The JSON file has all."""
         shown = list(rows)
         if len(rows) > _MOST_ROWS:
             half = _MOST_ROWS // 2
@@ -159,5 +162,5 @@ class _Page:
         for row in shown:
             first, *rest = textwrap.wrap(row, _COLUMNS + 18) or [""]
             self.line(first, size=7.8, gap=0.85)
-            for part in rest:
-                self.line(f"    {part}", size=7.8, gap=0.85)
+            for line in rest:
+                self.line(f"    {line}", size=7.8, gap=0.85)

@@ -1,5 +1,6 @@
-"""Several campaigns side by side: means and deviations over repeated runs, as data and as tables."""
+"""Several campaigns side by side: means and standard deviations over repeated runs, as data and as tables."""
 
+import html
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from typing import Any
 from dpal.campaign.folder import CampaignFolder
 from dpal.errors import InvalidArgument
 from dpal.reports.campaign_data import labels_by_phase
+from dpal.reports.plain_words import exactly, spaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A method over all its runs: the mean after each phase, and the deviation (none of a single run)."""
+    """A method over all its runs: the mean after each phase, and the standard deviation (None for a single run)."""
 
     method: str
     runs: int
@@ -48,27 +50,32 @@ def run_of(folder: Path | str, method: str | None = None) -> Run:
     return Run(
         method=method or f"{plan.planner}, {selection}",
         folder=str(folder),
-        labels=tuple(labels_by_phase(state.groups, plan)[each.phase] for each in state.evaluated),
-        metrics=tuple(dict(each.metrics) for each in state.evaluated),
+        labels=tuple(labels_by_phase(state.groups, plan)[fact.phase] for fact in state.evaluated),
+        metrics=tuple(dict(fact.metrics) for fact in state.evaluated),
         epsilon=plan.setting.target_epsilon,
         delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
     )
 
 
+def metric_of(runs: Sequence[Run]) -> str:
+    """The metric to compare where none was chosen: the first that a campaign has."""
+    return next((name for run in runs for metrics in run.metrics for name in metrics), "accuracy")
+
+
 def summaries(runs: Sequence[Run], metric: str) -> list[Summary]:
-    """The runs of each method together, in the order in which methods first come."""
-    found: list[Summary] = []
+    """The runs of each method together, in the order in which the methods first appear."""
+    compared: list[Summary] = []
     for method in dict.fromkeys(run.method for run in runs):
         own = [run for run in runs if run.method == method]
-        curves = [[each[metric] for each in run.metrics if metric in each] for run in own]
+        curves = [[metrics[metric] for metrics in run.metrics if metric in metrics] for run in own]
         phases = min(len(curve) for curve in curves)
         if phases == 0:
             raise InvalidArgument(
-                "a campaign to compare", own[0].folder, f"trained and evaluated: it has no {metric.replace('_', ' ')}"
+                "a campaign to compare", own[0].folder, f"trained and evaluated: it has no {spaced(metric)}"
             )
         columns = [[curve[phase] for curve in curves] for phase in range(phases)]
-        found.append(
+        compared.append(
             Summary(
                 method=method,
                 runs=len(own),
@@ -80,45 +87,56 @@ def summaries(runs: Sequence[Run], metric: str) -> list[Summary]:
                 is_private=all(run.is_private for run in own),
             )
         )
-    return found
+    return compared
 
 
-def as_json(found: Sequence[Summary], runs: Sequence[Run], metric: str) -> dict[str, Any]:
+def as_json(compared: Sequence[Summary], runs: Sequence[Run], metric: str) -> dict[str, Any]:
     """Everything, for programs."""
-    return {"metric": metric, "methods": [asdict(each) for each in found], "runs": [asdict(run) for run in runs]}
+    return {
+        "metric": metric,
+        "methods": [asdict(summary) for summary in compared],
+        "runs": [asdict(run) for run in runs],
+    }
 
 
-def markdown_table(found: Sequence[Summary], metric: str) -> str:
+def markdown_table(compared: Sequence[Summary], metric: str) -> str:
     """A table for documents in Markdown."""
-    lines = [f"| method | runs | ε | labels | {metric.replace('_', ' ')} (%) |", "| --- | ---: | ---: | ---: | ---: |"]
-    for each in found:
-        mean, spread = _end(each)
+    lines = [f"| method | runs | ε | labels | {spaced(metric)} (%) |", "| --- | ---: | ---: | ---: | ---: |"]
+    for summary in compared:
+        mean, spread = _end(summary)
         value = mean if spread is None else f"{mean} ± {spread}"
-        name = each.method.replace("|", "/")
-        lines.append(f"| {name} | {each.runs} | {each.epsilon:g} | {each.labels[-1]:,.0f} | {value} |")
+        name = html.escape(summary.method.replace("|", "/"), quote=False)
+        epsilon, labels = exactly(summary.epsilon), f"{summary.labels[-1]:,.0f}"
+        lines.append(f"| {name} | {summary.runs} | {epsilon} | {labels} | {value} |")
     return "\n".join(lines) + "\n"
 
 
-def latex_table(found: Sequence[Summary], metric: str) -> str:
+def latex_table(compared: Sequence[Summary], metric: str) -> str:
     """A table for papers, in the paper's own style."""
-    head = f"Method & Runs & $\\varepsilon$ & Labels & {_escaped(metric.replace('_', ' ').capitalize())} (\\%) \\\\"
+    head = f"Method & Runs & $\\varepsilon$ & Labels & {_escaped(spaced(metric).capitalize())} (\\%) \\\\"
     rows: list[str] = []
-    for each in found:
-        mean, spread = _end(each)
+    for summary in compared:
+        mean, spread = _end(summary)
         value = f"${mean}$" if spread is None else f"${mean}_{{\\pm {spread}}}$"
-        cells = (_escaped(each.method), str(each.runs), f"{each.epsilon:g}", f"{each.labels[-1]:,.0f}", value)
+        epsilon, labels = exactly(summary.epsilon), f"{summary.labels[-1]:,.0f}"
+        cells = (_escaped(summary.method), str(summary.runs), epsilon, labels, value)
         rows.append(" & ".join(cells) + " \\\\")
     return "\n".join(
         ["\\begin{tabular}{lrrrr}", "\\toprule", head, "\\midrule", *rows, "\\bottomrule", "\\end{tabular}", ""]
     )
 
 
-def _end(each: Summary) -> tuple[str, str | None]:
-    """Mean and deviation at the end, in percent."""
-    spread = each.deviation[-1]
-    return f"{100 * each.mean[-1]:.2f}", None if spread is None else f"{100 * spread:.2f}"
+def _end(summary: Summary) -> tuple[str, str | None]:
+    """Mean and standard deviation at the end, in percent."""
+    spread = summary.deviation[-1]
+    return f"{100 * summary.mean[-1]:.2f}", None if spread is None else f"{100 * spread:.2f}"
 
 
 def _escaped(text: str) -> str:
-    special: Mapping[str, str] = {each: f"\\{each}" for each in "&%$#_{}"}
+    special: Mapping[str, str] = {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+    }
     return "".join(special.get(letter, letter) for letter in text)

@@ -1,4 +1,4 @@
-"""Scores of everyone and of those who were selected, query by query. In simulations only: scores are private."""
+"""Scores of all records and of the selected ones, query by query. Simulations only: scores are private."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,22 +8,22 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpal.reports.style import COLOURS, RC
+from dpal.reports.figures import COLOURS, RC
 
-WARNING = "SIMULATION ONLY: scores are private and shown here because nothing in this run is."
+WARNING = "SIMULATION ONLY: scores are private. They are shown because nothing in this run is private."
 
 
 def plot_histograms(
     queries: Sequence[tuple[NDArray[np.float64], NDArray[np.bool_]]], path: Path, *, acquisition: str
 ) -> None:
-    """One panel a query, in the style of the paper's figure."""
+    """One panel per query, in the style of the paper's figure."""
     with mpl.rc_context(rc=RC):
         figure = Figure(figsize=(max(4.2, 3.0 * len(queries)), 3.2), layout="constrained")
         panels = np.atleast_1d(figure.subplots(1, len(queries), sharex=True))
         highest = max(float(scores.max(initial=0.0)) for scores, _ in queries) or 1.0
         edges = np.linspace(0.0, highest, 31)
         for number, (axes, (scores, selected)) in enumerate(zip(panels, queries, strict=True), start=1):
-            axes.hist(scores, bins=edges, density=True, color="0.75", label="everyone")
+            axes.hist(scores, bins=edges, density=True, color="0.75", label="all records")
             if selected.any():
                 axes.hist(
                     scores[selected],

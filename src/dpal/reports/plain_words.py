@@ -1,4 +1,4 @@
-"""What an ε and a δ mean, in words for people who decide whether they are enough."""
+"""What an ε and a δ mean, in words for the people who decide whether they are small enough."""
 
 import math
 
@@ -13,20 +13,30 @@ _WORST_CASE = (
 
 
 def exactly(value: float) -> str:
-    """An ε or δ as it was chosen, every digit of it: 8, 0.1, 1e-05."""
+    """An ε or δ as it was chosen, with every digit: 8, 0.1, 1e-05."""
     return repr(float(value)).removesuffix(".0")
 
 
-def right_guesses(epsilon: float, delta: float) -> float:
-    """How often at most a guess whether a record was used is right, where it is right half of the time by chance.
+def spaced(name: str) -> str:
+    """A name in a program as words: balanced_accuracy is "balanced accuracy"."""
+    return name.replace("_", " ")
 
-    (e^ε + δ) / (1 + e^ε): of every test, both kinds of error satisfy e1 + e^ε·e2 ≥ 1 − δ (arXiv:1311.0776 Thm. 2.1).
+
+def parameter(name: str, value: float) -> str:
+    """The value of a mechanism's parameter, short enough for a table; an ε is rounded up."""
+    return f"{rounded_up(value, 4):.4f}" if "epsilon" in name else f"{value:.4g}"
+
+
+def right_guesses(epsilon: float, delta: float) -> float:
+    """The largest probability to guess right whether a record was used, if chance alone is right half of the time.
+
+    (e^ε + δ) / (1 + e^ε): for every test, the errors satisfy e1 + e^ε·e2 ≥ 1 − δ (arXiv:1311.0776 Thm. 2.1).
     """
     return 1.0 - (1.0 - min(delta, 1.0)) * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
 
 
 def guess_sentence(epsilon: float, delta: float) -> str:
-    """The worst case as a number that everyone can judge."""
+    """The worst case as a number that anyone can judge."""
     return (
         "Someone who would guess right 50% of the time whether a certain record was used could guess right "
         f"{_how_often(100.0 * right_guesses(epsilon, delta))}."
@@ -34,7 +44,7 @@ def guess_sentence(epsilon: float, delta: float) -> str:
 
 
 def _how_often(percent: float) -> str:
-    """Rounded up, with as many decimals as it takes to tell it from always."""
+    """Rounded up, with enough decimals to tell it from always."""
     for digits in (2, 4, 6):
         shown = rounded_up(percent, digits)
         if shown < 100.0:
@@ -43,18 +53,18 @@ def _how_often(percent: float) -> str:
 
 
 def worst_case(epsilon: float, delta: float, records: int) -> str:
-    """The worst case, and how to read it. Nothing here comforts where the promise protects little."""
+    """The worst case and how to read it, with no comforting words where the promise protects little."""
     if little_because(epsilon, delta, records) is not None:
         return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}. The promise rules out no more than that."
     return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}; measured attacks on ordinary records do far worse."
 
 
 def little_because(epsilon: float, delta: float, records: int) -> str | None:
-    """Why a promise protects little, or None where it does not."""
+    """Why a promise protects little, or None if it protects well."""
     reasons: list[str] = []
     if epsilon > _LARGEST_EPSILON:
         reasons.append(f"ε = {exactly(epsilon)} is above {_LARGEST_EPSILON:g}")
-    # With probability δ everything may be told: above 1/n, publishing one record at random keeps the promise.
+    # With probability δ everything may be revealed: above 1/n, even publishing a random record keeps the promise.
     if delta > 1.0 / records:
         reasons.append(f"δ = {exactly(delta)} is above 1 / {records:,}, the number of records")
     return f"{LITTLE}: {' and '.join(reasons)}." if reasons else None

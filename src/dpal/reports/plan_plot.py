@@ -1,4 +1,4 @@
-"""A plan as a picture: ε by phase and group, sampling probabilities, and steps (the paper's Figures 2 to 4)."""
+"""A plan as a figure: ε by phase and group, sampling probabilities, and steps (the paper's Figures 2 to 4)."""
 
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,19 @@ from matplotlib.ticker import MaxNLocator
 from dpal.errors import InvalidArgument
 from dpal.planning.naive_phases import NaivePhases
 from dpal.planning.plan import Plan
+from dpal.reports.figures import COLOURS, RC, line_style
+from dpal.reports.plain_words import exactly
 from dpal.reports.plan_table import NOT_PRIVATE
-from dpal.reports.style import COLOURS, MARKERS, RC
 
-# With more groups than this a legend would hide the lines; the first and last are named then.
+# With more groups than this the legend would hide the lines, so it names only the first and the last.
 _NAMED_GROUPS = 7
 
 
 def plot_plan(plan: Plan, path: Path) -> None:
-    """Write the picture; the file's ending says which format."""
-    endings = {".png", ".pdf", ".svg"}
-    if path.suffix.lower() not in endings:
-        raise InvalidArgument("the plot's file", str(path), f"named with one of {', '.join(sorted(endings))}")
+    """Draw the plan to a file; its suffix decides the format."""
+    suffixes = (".pdf", ".png", ".svg")
+    if path.suffix.lower() not in suffixes:
+        raise InvalidArgument("the plot's file", str(path), f"named with one of {', '.join(suffixes)}")
     with mpl.rc_context(rc=RC):
         figure = Figure(figsize=(11.5, 3.7), layout="constrained")
         spent, rates, steps = figure.subplots(1, 3)
@@ -34,7 +35,7 @@ def plot_plan(plan: Plan, path: Path) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             axes.set_xlim(0.8, len(plan.phases) + 0.2)
         figure.suptitle(
-            f"{plan.planner}, ε = {plan.setting.target_epsilon:g}, δ = {plan.setting.target_delta:g} "
+            f"{plan.planner}, ε = {exactly(plan.setting.target_epsilon)}, δ = {exactly(plan.setting.target_delta)} "
             f"({plan.setting.accountant}, {plan.setting.accounting} accounting)",
             fontsize=10,
         )
@@ -98,6 +99,6 @@ def _label(text: str, index: int, count: int) -> str | None:
 
 def _look(index: int, count: int) -> dict[str, Any]:
     if count <= _NAMED_GROUPS:
-        return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+        return line_style(index)
     # Many groups: one colour map from old to new.
     return {"color": mpl.colormaps["viridis"](0.9 * index / (count - 1)), "linewidth": 1.0}

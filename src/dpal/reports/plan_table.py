@@ -8,7 +8,7 @@ from rich.text import Text
 from dpal.planning.objective import objective
 from dpal.planning.plan import Plan, Schedule
 from dpal.privacy.rounding import rounded_up
-from dpal.reports.plain_words import exactly, little_because, worst_case
+from dpal.reports.plain_words import exactly, little_because, parameter, worst_case
 
 NOT_PRIVATE = "The selection is NOT private: the promise covers training only. Use this for upper bounds in simulation."
 
@@ -50,7 +50,7 @@ def _promise(plan: Plan) -> Text:
 
 
 def _meaning(plan: Plan) -> list[RenderableType]:
-    """What the promise means in the worst case; nothing where the selection breaks it anyway."""
+    """What the promise means in the worst case; nothing if the selection is not private anyway."""
     if not plan.selection_is_private:
         return []
     promise = (plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
@@ -90,7 +90,7 @@ def _selections(plan: Plan) -> Table:
     for index, selection in enumerate(plan.selections):
         after = max(n for n, phase in enumerate(plan.phases, 1) if len(phase.sampling_probabilities) == index + 1)
         parameters = ", ".join(
-            f"{_SHORT.get(name, name)} {value:.4g}" for name, value in selection.parameters().items()
+            f"{_SHORT.get(name, name)} {parameter(name, value)}" for name, value in selection.parameters().items()
         )
         table.add_row(
             str(after), selection.kind(), f"{selection.query_size:,}", f"{selection.unlabelled:,}", parameters or "–"
@@ -117,12 +117,12 @@ def _cells(values: tuple[float, ...], shown: list[int | None]) -> list[str]:
 
 
 def _shown(count: int) -> list[int | None]:
-    """Columns that fit a terminal: all of a few, or the ends of many with a gap (None) between."""
+    """The columns that fit a terminal: all if there are few, otherwise both ends with a gap (None) between them."""
     return list(range(count)) if count <= 9 else [*range(4), None, *range(count - 4, count)]
 
 
 def comparison(plans: dict[str, Plan | str]) -> RenderableType:
-    """Planners side by side; a text in place of a plan says why there is none."""
+    """Planners side by side; a text instead of a plan says why there is none."""
     table = Table(title="Planners side by side", title_justify="left")
     table.add_column("planner", no_wrap=True)
     for heading in ("ε", "lowest ε", "phases", "steps", "noise", "objective"):

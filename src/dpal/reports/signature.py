@@ -1,4 +1,4 @@
-"""Signatures under certificates: Ed25519, over everything in the document but the signature itself."""
+"""Signatures of certificates: Ed25519, over everything in the document except the signature itself."""
 
 import base64
 import hashlib
@@ -33,14 +33,14 @@ class NotSigned(DpalError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """A signature that holds: the key's fingerprint, and whether the reader gave the key or the document did."""
+    """A valid signature: the key's fingerprint, and whether the key was given or came with the document."""
 
     fingerprint: str
     key_was_given: bool
 
 
 def new_keys(folder: Path) -> str:
-    """A new pair of keys in a folder, the private one for the owner's eyes only; the fingerprint."""
+    """Make a pair of keys in a folder, the private one readable by its owner only; returns the fingerprint."""
     for name in (PRIVATE, PUBLIC):
         if os.path.lexists(folder / name):
             raise DpalError(f"{folder / name} exists already, and keys are never replaced. Choose another folder.")
@@ -53,7 +53,7 @@ def new_keys(folder: Path) -> str:
 
 
 def _write_new(path: Path, content: bytes, *, mode: int) -> None:
-    """With its mode from the first moment on, and never in place of another file."""
+    """Write a file that has its mode from the start and never replaces another."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
 
@@ -63,7 +63,7 @@ def private_key(file: Path) -> Ed25519PrivateKey:
     content = _content(file)
     if b"PUBLIC KEY" in content:
         raise InvalidArgument(
-            "the private key", str(file), f"the private one of the pair; this is the public. {_HOW_TO_MAKE}"
+            "the private key", str(file), f"the private one of the pair; this is the public one. {_HOW_TO_MAKE}"
         )
     try:
         key = load_pem_private_key(content, password=None)
@@ -74,7 +74,7 @@ def private_key(file: Path) -> Ed25519PrivateKey:
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidArgument("the private key", str(file), f"an Ed25519 key in PEM. {_HOW_TO_MAKE}") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InvalidArgument("the private key", str(file), f"of the kind Ed25519. {_HOW_TO_MAKE}")
+        raise InvalidArgument("the private key", str(file), f"an Ed25519 key. {_HOW_TO_MAKE}")
     return key
 
 
@@ -95,10 +95,10 @@ def signed(document: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any
 
 
 def checked_signature(document: Mapping[str, Any], key: Ed25519PublicKey | None = None) -> Signed | None:
-    """The signature, if it holds; None for a document without one, where no key was given to hold it against."""
+    """The signature, if it is valid. None for an unsigned document, unless a key was given: that is an error."""
     if SIGNATURE not in document and PUBLIC_KEY not in document:
         if key is not None:
-            raise NotSigned("The certificate is not signed, so the key that was given cannot vouch for it.")
+            raise NotSigned("The certificate is not signed, so it cannot be checked against the given key.")
         return None
     stated, own = document.get(SIGNATURE), document.get(PUBLIC_KEY)
     if not isinstance(stated, str) or not isinstance(own, str):
@@ -107,10 +107,10 @@ def checked_signature(document: Mapping[str, Any], key: Ed25519PublicKey | None 
         embedded = _public_key(own.encode(), "the one in the certificate")
         signature = base64.b64decode(stated, validate=True)
     except ValueError as error:
-        raise NotSigned("The certificate's signature or public key cannot be read: it was edited.") from error
+        raise NotSigned("The certificate's signature or public key cannot be read: the file was edited.") from error
     if key is not None and fingerprint(key) != fingerprint(embedded):
         raise NotSigned(
-            f"The certificate is signed with another key: {fingerprint(embedded)}, not with the one that was given: "
+            f"The certificate is signed with another key: {fingerprint(embedded)}, not with the given one: "
             f"{fingerprint(key)}."
         )
     try:
@@ -126,7 +126,7 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 
 
 def _canonical(document: Mapping[str, Any]) -> bytes:
-    """One text for one document, whatever the order of its fields and the spaces between."""
+    """The same bytes for the same document, whatever the order of its fields and the spaces between them."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode(
         "ascii"
     )
@@ -144,7 +144,7 @@ def _public_key(content: bytes, where: str) -> Ed25519PublicKey:
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidArgument("the public key", where, f"an Ed25519 key in PEM. {_HOW_TO_MAKE}") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise InvalidArgument("the public key", where, f"of the kind Ed25519. {_HOW_TO_MAKE}")
+        raise InvalidArgument("the public key", where, f"an Ed25519 key. {_HOW_TO_MAKE}")
     return key
 
 

@@ -62,10 +62,11 @@ class ThresholdSelection(Selection):
         for number, sizes in enumerate(budget.sizes, start=1):
             allowed = number * share - passed - number * _quantile_cost(budget)
             if allowed <= 0:
+                enough = 2 * THRESHOLD_EPSILON * len(budget.query_sizes)
                 raise NoSolution(
-                    f"A selection ε of {budget.epsilon:g} over {len(budget.query_sizes)} selections does not pay for "
-                    f"the threshold (ε {THRESHOLD_EPSILON} each). Use at least "
-                    f"{2 * THRESHOLD_EPSILON * len(budget.query_sizes):g}, or the selection 'random'."
+                    f"selection_epsilon is {budget.epsilon:g}, too little for {len(budget.query_sizes)} threshold "
+                    f"selections. Use {enough:g} or more (with a target ε above it), fewer selections, or the "
+                    "selection 'random', which spends no ε."
                 )
             selection = cls.of(**sizes, choice_epsilon=cls._affordable_choice(budget, sizes, allowed), aim=budget.aim)
             if budget.accounting == "branch":

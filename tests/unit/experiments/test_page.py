@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from dpal.experiments.catalogue import EXPERIMENTS
-from dpal.experiments.page import page_of
 from dpal.experiments.results import Results
+from dpal.experiments.results_page import page_of
 from dpal.experiments.runs import Run
 from dpal.experiments.scales import FULL
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from dpal.cli import app
 from dpal.errors import InvalidArgument
 from dpal.experiments.catalogue import EXPERIMENTS, experiment_named
-from dpal.experiments.paper import PAPER
+from dpal.experiments.paper_numbers import PAPER
 from dpal.experiments.results import Results, figure
 from dpal.experiments.runs import Run
 from dpal.experiments.scales import SCALES

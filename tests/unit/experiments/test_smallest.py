@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from dpal.experiments.catalogue import EXPERIMENTS
-from dpal.experiments.page import page_of
 from dpal.experiments.results import Results, finished
+from dpal.experiments.results_page import page_of
 from dpal.experiments.runs import PLANNING_TIME, Run
 from dpal.experiments.sweep import Machine, Sweep
 from dpal.experiments.tables import table_of

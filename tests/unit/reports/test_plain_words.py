@@ -16,7 +16,7 @@ from dpal.reports.campaign_data import report_data
 from dpal.reports.campaign_report import write_report
 from dpal.reports.campaign_table import status_view
 from dpal.reports.certificate import certificate_of, verify_certificate
-from dpal.reports.plain_words import exactly, guess_sentence, little_because, right_guesses, worst_case
+from dpal.reports.plain_words import exactly, guess_sentence, little_because, parameter, right_guesses, worst_case
 from dpal.reports.plan_table import plan_view
 
 CONFIDENT = ("differential privacy allows", "satisfies", "ordinary records do far worse")
@@ -77,6 +77,12 @@ def test_what_protects_little() -> None:
 
 def test_a_promise_is_shown_with_every_digit() -> None:
     assert [exactly(value) for value in (8, 8.0, 0.1, 1e-5, 7.99999999)] == ["8", "8", "0.1", "1e-05", "7.99999999"]
+
+
+def test_the_epsilon_of_a_mechanism_is_rounded_up_in_tables() -> None:
+    assert parameter("choice_epsilon", 1.52341) == "1.5235"
+    assert parameter("epsilon", 12.00001) == "12.0001"
+    assert parameter("fraction_above", 0.375678) == "0.3757"
 
 
 @pytest.mark.parametrize(

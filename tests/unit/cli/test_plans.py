@@ -1,16 +1,8 @@
-"""The command line as a person runs it: in its own process."""
-
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-
-def dpal(*words: str) -> subprocess.CompletedProcess[str]:
-    code = "from dpal.cli import run; run()"
-    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+from command_line import dpal
 
 
 def test_epsilon_of_one_phase() -> None:

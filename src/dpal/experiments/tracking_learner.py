@@ -1,4 +1,4 @@
-"""A learner that keeps the weights and their average side by side, so that one run measures both."""
+"""A learner that keeps the weights and their moving average side by side, so that one run measures both."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -9,7 +9,7 @@ from dpal.training.learner import Learner
 
 
 class TrackingLearner(Learner):
-    """Always averages; `predicts_with_average` says which of the two scores, selects and is measured."""
+    """Always keeps the average; `predicts_with_average` says which of the two selects and is measured."""
 
     def __init__(self, learner: Learner, *, decay: float, predicts_with_average: bool) -> None:
         super().__init__(
@@ -27,5 +27,5 @@ class TrackingLearner(Learner):
 def tracking(
     make: Callable[[Records], Learner], *, decay: float, predicts_with_average: bool
 ) -> Callable[[Records], Learner]:
-    """The same learners, tracking."""
+    """The same factory, but of tracking learners."""
     return lambda records: TrackingLearner(make(records), decay=decay, predicts_with_average=predicts_with_average)

@@ -1,4 +1,4 @@
-"""The paper's own numbers, in percent: mean and deviation over its runs. None where a figure shows no number."""
+"""The paper's own numbers, in percent: mean and deviation over its runs. None where the paper gives no number."""
 
 PAPER: dict[str, tuple[float, float]] = {
     f"{task}.{row}": value

@@ -1,0 +1,98 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_campaigns import create, linear_held_out, linear_model, linear_plan, linear_pool
+
+from dpal.campaign.campaign import Campaign
+from dpal.errors import InvalidArgument
+from dpal.reports.campaign_report import write_report
+
+
+def page(folder: Path, **options: Any) -> str:
+    return write_report(folder, folder / "reports/report.html", **options).read_text()
+
+
+def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    campaign = Campaign.create(
+        folder,
+        plan=linear_plan(),
+        pool=linear_pool(),
+        model=linear_model(),
+        evaluation=linear_held_out(),
+        evaluation_is_public=True,
+    )
+    assert "Planned" in page(folder)
+    campaign.run()
+    assert "Waiting for labels" in page(folder)
+    # How many answers are missing tells about the records: not for the public part.
+    public = page(folder, internal=False)
+    assert "wait for labels" in public
+    assert "wait for 8" not in public
+
+    class Stop(Exception):
+        """The machine dies."""
+
+    def dies(phase: object, *args: object, **options: object) -> None:
+        raise Stop
+
+    names = campaign.state().groups[0]
+    (tmp_path / "l.csv").write_text("id,label\n" + "".join(f"{name},yes\n" for name in names))
+    campaign.import_labels(tmp_path / "l.csv", linear_pool())
+    broken = Campaign.open(
+        folder, pool=linear_pool(), model=linear_model(), evaluation=linear_held_out(), evaluation_is_public=True
+    )
+    broken._learner_at(broken.state()).train = dies  # type: ignore[method-assign]
+    with pytest.raises(Stop):
+        broken.run()
+    assert "Interrupted" in page(folder)
+    resumed = Campaign.open(
+        folder,
+        pool=linear_pool(),
+        model=linear_model(),
+        evaluation=linear_held_out(),
+        evaluation_is_public=True,
+        oracle="simulated",
+    )
+    resumed.run()
+    text = page(folder)
+    assert "Finished" in text
+    assert "accuracy by labels and by ε" in text
+    data = json.loads((folder / "reports/report.json").read_text())
+    assert data["internal"]["labels"]["resumed"] == 1
+    assert data["verification"]["holds"]
+
+
+def test_what_may_be_handed_on_holds_nothing_internal(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle="simulated").run()
+    assert "Internal: not covered by the promise" in page(folder)
+    text = page(folder, internal=False)
+    assert "Internal" not in text
+    data = json.loads((folder / "reports/report.json").read_text())
+    assert data["internal"] is None
+    for name in ("skipped", "cannot_tell", "labelled", "corrected", "seconds", "waiting_for_labels"):
+        assert f'"{name}"' not in json.dumps(data)
+
+
+def test_a_simulation_says_so_in_red(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    create(folder).run()
+    text = page(folder)
+    assert 'class="promise bad"' in text
+    assert "nothing is private" in text
+
+
+def test_a_baseline_is_drawn_beside_it(tmp_path: Path) -> None:
+    for name in ("random", "threshold"):
+        create(tmp_path / name, selection=name).run()
+    with_baseline = page(tmp_path / "threshold", baseline=tmp_path / "random")
+    assert "baseline" in json.loads((tmp_path / "threshold/reports/report.json").read_text())
+    assert len(with_baseline) > len(page(tmp_path / "threshold"))
+
+
+def test_only_html_is_written_as_html(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"\.html"):
+        write_report(tmp_path, tmp_path / "report.json")
