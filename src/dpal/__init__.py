@@ -3,6 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from dpal.imports import install_hint
 from dpal.planning.api import plan
 from dpal.planning.certify import load_plan, read_plan
 from dpal.planning.plan import Plan
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """Campaign needs torch, planning does not: it is imported when it is asked for."""
     if name == "Campaign":
-        from dpal.campaign.campaign import Campaign
-
+        try:
+            from dpal.campaign.campaign import Campaign
+        except ModuleNotFoundError as error:
+            raise install_hint(error) or error from error
         return Campaign
     raise AttributeError(f"module 'dpal' has no attribute {name!r}")
 

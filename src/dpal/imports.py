@@ -10,6 +10,20 @@ from dpal.errors import InvalidArgument, MissingPackage
 T = TypeVar("T")
 
 
+# Packages of an extra that modules of dpal import at their top.
+_EXTRA_OF = {"torch": "train", "safetensors": "train", "matplotlib": "plots"}
+
+
+def install_hint(error: ModuleNotFoundError) -> MissingPackage | None:
+    """What to install where a package of one of dpal's extras is missing."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRA_OF:
+        return None
+    return MissingPackage(
+        f"{package} is not installed. Install it with: pip install 'dpal[{_EXTRA_OF[package]}]'. Nothing was changed."
+    )
+
+
 def optional(module: str, *, extra: str) -> Any:
     """The module, or an error with the command that installs it."""
     try:
@@ -18,7 +32,7 @@ def optional(module: str, *, extra: str) -> Any:
         if error.name is None or not module.startswith(error.name):
             raise
         raise MissingPackage(
-            f"{module} is not installed. It comes with: pip install 'dpal[{extra}]'. Nothing was read."
+            f"{module} is not installed. Install it with: pip install 'dpal[{extra}]'. Nothing was read."
         ) from error
 
 

@@ -15,9 +15,10 @@ from worst_cases import Kink, Tie, kinks, ties
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
 from dpal.training import loop
-from dpal.training.loop import TrainingSettings, train_phase
+from dpal.training.loop import train_phase
 from dpal.training.losses import cross_entropy
 from dpal.training.sampling import BLANK
+from dpal.training.settings import ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
 
 RUNS = 2000
@@ -39,7 +40,8 @@ def seen(model: nn.Module, inputs: Tensor, targets: Tensor, group: list[int], *,
         groups=[group],
         loss=cross_entropy,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
-        settings=TrainingSettings(max_physical_batch_size=rows, engine="fused"),
+        settings=TrainingSettings(),
+        compute=ComputeSettings(max_physical_batch_size=rows, engine="fused"),
         randomness=SeededRandomness(seed=seed, nothing_is_private=True),
         after_step=lambda step: releases.append(
             np.concatenate([each.grad.flatten().double().numpy() for each in model.parameters()]) * len(inputs)

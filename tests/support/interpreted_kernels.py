@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dpal.training.engines import gpu_kernels, group_norm_kernels
+from dpal.training.engines import convolution_kernels, group_norm_kernels
 
 
 def tell(*words: object) -> None:
@@ -39,7 +39,7 @@ def convolution(records: int, copies: int, channels: int, m: int, side: int) -> 
     images = torch.randn(records * copies, channels, side, side)
     gradients = torch.randn(records * copies, m, side, side)
     geometry = [3, 3, 1, 1, 1, 1, 1, 1]
-    stored, squares = gpu_kernels.record_gradients(images, gradients, geometry, copies, allow_tf32=False)
+    stored, squares = convolution_kernels.record_gradients(images, gradients, geometry, copies, allow_tf32=False)
     wanted = []
     for record in range(records):
         weight = torch.zeros(m, channels, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -51,8 +51,8 @@ def convolution(records: int, copies: int, channels: int, m: int, side: int) -> 
     factors[-1] = 0.0
     # Whoever has the factor 0 is left out, whatever it holds.
     broken = torch.cat([images[:-copies], images[-copies:] * torch.inf])
-    summed = gpu_kernels.weighted_sum(broken, gradients, factors, geometry, copies, allow_tf32=False)
-    again = gpu_kernels.record_squares(images, gradients, geometry, copies, allow_tf32=False)
+    summed = convolution_kernels.weighted_sum(broken, gradients, factors, geometry, copies, allow_tf32=False)
+    again = convolution_kernels.record_squares(images, gradients, geometry, copies, allow_tf32=False)
     pairs = [(stored, exact), (squares, exact.square().sum(dim=(1, 2))), (again, exact.square().sum(dim=(1, 2)))]
     pairs += [(summed, (exact * factors[:, None, None]).sum(dim=0))] if records > 1 else []
     return max(error(one, other) for one, other in pairs)

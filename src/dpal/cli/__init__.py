@@ -12,6 +12,7 @@ from rich.text import Text
 from dpal.cli import campaigns, certificates, demo, experiments, keys, labels, plans
 from dpal.cli.app import app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
+from dpal.imports import install_hint
 
 WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
 
@@ -27,6 +28,12 @@ def run() -> None:
         sys.exit(
             BUSY if isinstance(error, CampaignBusy) else DAMAGED if isinstance(error, DamagedCampaign) else WRONG_INPUT
         )
+    except ModuleNotFoundError as error:
+        hint = install_hint(error)
+        if hint is None:
+            raise
+        _say(hint)
+        sys.exit(WRONG_INPUT)
     except OSError as error:
         _say(error)
         sys.exit(WRONG_INPUT)

@@ -8,7 +8,7 @@ from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.splits import Split, split_by_id
 from dpal.data.tables import from_table
-from dpal.data.texts import tokenized
+from dpal.data.tokenization import tokenized
 
 __all__ = [
     "DATASETS",

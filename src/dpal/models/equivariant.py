@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.errors import InvalidArgument
-from dpal.training.engines.shared_layers import TiedConvolution, TiedGroupNorm
+from dpal.training.engines.tied_layers import TiedConvolution, TiedGroupNorm
 
 # A symmetry is (quarter turns, flipped): first the flip of the columns, then the turns.
 Symmetry = tuple[int, int]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dpal.randomness import Randomness
-from dpal.training.engines import gpu_kernels
+from dpal.training import noise_kernel
 
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _KEY_BYTES = 32
@@ -28,8 +28,8 @@ def gaussian_noise(count: int, device: torch.device, *, randomness: Randomness) 
         return normals(words)[:count]
     # The stream is made where it is needed: one key a step travels instead of all the noise.
     key = torch.frombuffer(bytearray(randomness.bytes(_KEY_BYTES)), dtype=torch.int32).to(device)
-    if device.type == "cuda" and gpu_kernels.AVAILABLE:
-        words = gpu_kernels.chacha20_blocks(key, blocks)
+    if device.type == "cuda" and noise_kernel.AVAILABLE:
+        words = noise_kernel.chacha20_blocks(key, blocks)
     else:
         words = chacha20_blocks(key, torch.arange(blocks, dtype=torch.int32, device=device), (0, 0, 0))
     return normals(words)[:count]

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from dpal.errors import InvalidArgument
+from dpal.training.settings import TrainingSettings
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "nadam": torch.optim.NAdam,
@@ -62,3 +63,23 @@ def make_optimizer(
     if name not in OPTIMIZERS:
         raise InvalidArgument("optimizer", name, f"one of {', '.join((*OPTIMIZERS, SGD_AGC))}")
     return OPTIMIZERS[name](parameters, lr=learning_rate, **options)
+
+
+def optimizer_for(settings: TrainingSettings, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of the settings. A layer that is named as classifiers usually are is its exempt layer."""
+    return make_optimizer(
+        settings.optimizer,
+        model,
+        learning_rate=settings.learning_rate,
+        exempt_layer=_classifier(model),
+        **settings.optimizer_options,
+    )
+
+
+def _classifier(model: nn.Module) -> nn.Module | None:
+    """The last layer, found by its usual names."""
+    for name in ("classifier", "head", "fc"):
+        layer = getattr(model, name, None)
+        if isinstance(layer, nn.Module):
+            return layer
+    return None

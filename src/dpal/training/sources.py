@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from dpal.errors import InvalidArgument
 from dpal.training.engines.engine import Batch, record_count, rows
+from dpal.training.settings import Scaling
 
 _CHUNK = 1024
 # Physical batches that are read while the device works on one.
@@ -21,24 +21,13 @@ _AHEAD = 2
 _SHARE_OF_MEMORY = 0.4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
-    """Bytes to numbers around zero: (value / 255 − mean) / deviation. Public constants, not learnt from the pool."""
-
-    mean: float = 0.5
-    deviation: float = 0.25
-
-    def __post_init__(self) -> None:
-        if not self.deviation > 0:
-            raise InvalidArgument("deviation", self.deviation, "above 0")
-
-    def __call__(self, batch: Batch) -> Batch:
-        """Bytes are scaled; anything else is as it should be already."""
-        if isinstance(batch, Tensor):
-            if batch.dtype != torch.uint8:
-                return batch
-            return batch.float().mul_(1 / (255 * self.deviation)).sub_(self.mean / self.deviation)
-        return {name: self(part) for name, part in batch.items()}  # pyright: ignore[reportReturnType]
+def scaled(batch: Batch, scaling: Scaling) -> Batch:
+    """Bytes become numbers around zero; anything else is left as it is."""
+    if isinstance(batch, Tensor):
+        if batch.dtype != torch.uint8:
+            return batch
+        return batch.float().mul_(1 / (255 * scaling.deviation)).sub_(scaling.mean / scaling.deviation)
+    return {name: scaled(array, scaling) for name, array in batch.items()}  # pyright: ignore[reportReturnType]
 
 
 class Source(Protocol):
@@ -68,7 +57,7 @@ class TensorSource:
 
     def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
         index = torch.from_numpy(positions).to(self.targets.device)
-        return self.scaling(rows(self.inputs, index)), self.targets[index]
+        return scaled(rows(self.inputs, index), self.scaling), self.targets[index]
 
     def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
         return (self.batch(part) for part in parts)
@@ -123,7 +112,8 @@ class StreamingSource:
 
     def _placed(self, positions: NDArray[np.int64], values: Any) -> tuple[Batch, Tensor]:
         device = self.targets.device
-        return self.scaling(_to_device(values, device)), self.targets[torch.from_numpy(positions).to(device)]
+        inputs = scaled(_to_device(values, device), self.scaling)
+        return inputs, self.targets[torch.from_numpy(positions).to(device)]
 
 
 def source_for(

@@ -11,7 +11,8 @@ import pytest
 from dpal.experiments.catalogue import EXPERIMENTS
 from dpal.experiments.results import Results
 from dpal.experiments.runs import Run
-from dpal.experiments.sweep import Machine, Sweep
+from dpal.experiments.sweep import Sweep
+from dpal.training.settings import ComputeSettings
 
 ROW = next(row for row in EXPERIMENTS["headline"].rows if row.name == "entropy-laplace")
 
@@ -64,7 +65,7 @@ def test_the_precision_is_that_of_the_campaign(tmp_path: Path) -> None:
 
     with pytest.raises(StoppedError):
         sweep_in(tmp_path, stop).one(run)
-    later = replace(sweep_in(tmp_path), machine=Machine(precision="bf16"))
+    later = replace(sweep_in(tmp_path), compute=ComputeSettings(precision="bf16"))
     assert later.one(run) == "done"
     found = later.results.read(run)
     assert found is not None and found["precision"] == "float32"

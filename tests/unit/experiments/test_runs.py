@@ -13,9 +13,10 @@ from dpal.experiments.paper import PAPER
 from dpal.experiments.results import Results, figure
 from dpal.experiments.runs import Run
 from dpal.experiments.scales import SCALES
-from dpal.experiments.sweep import Machine, Sweep
+from dpal.experiments.sweep import Sweep, with_copies
 from dpal.experiments.tables import table_of
 from dpal.planning.api import plan
+from dpal.training.settings import ComputeSettings
 
 ROWS = {row.full_name: row for experiment in EXPERIMENTS.values() for row in experiment.rows}
 HEADLINE = {row.name: Run(row=row, seed=1) for row in EXPERIMENTS["headline"].rows}
@@ -57,7 +58,7 @@ def test_every_row_has_the_same_promise_and_labels(name: str) -> None:
 
 
 def test_copies_do_not_need_more_memory() -> None:
-    assert Machine(max_physical_batch_size=512).training(4)["max_physical_batch_size"] == 128
+    assert with_copies(ComputeSettings(max_physical_batch_size=512), 4).max_physical_batch_size == 128
 
 
 def test_a_run_in_other_hands_is_left_alone(tmp_path) -> None:

@@ -13,8 +13,9 @@ from dpal.experiments.catalogue import EXPERIMENTS
 from dpal.experiments.page import page_of
 from dpal.experiments.results import Results, finished
 from dpal.experiments.runs import PLANNING_TIME, Run
-from dpal.experiments.sweep import Machine, Sweep
+from dpal.experiments.sweep import Sweep
 from dpal.experiments.tables import table_of
+from dpal.training.settings import ComputeSettings
 
 SCALE = "smallest"
 # Of computing: on a busy machine the clock on the wall says little.
@@ -25,7 +26,7 @@ LONGEST_SECONDS = 180
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Results:
     place = tmp_path_factory.mktemp("experiments")
     results = Results(place / "results")
-    sweep = Sweep(folder=place / "runs", results=results, scale=SCALE, machine=Machine(device="cpu"))
+    sweep = Sweep(folder=place / "runs", results=results, scale=SCALE, compute=ComputeSettings(device="cpu"))
     started = time.process_time()
     for experiment in EXPERIMENTS.values():
         outcomes = sweep.run(experiment, seeds=(1,))

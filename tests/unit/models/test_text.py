@@ -14,7 +14,7 @@ from dpal.errors import InvalidArgument, MissingData
 from dpal.models.text import TextClassifier
 from dpal.training.engines.engine_choice import engine_for
 from dpal.training.losses import cross_entropy
-from dpal.training.predict import logits
+from dpal.training.prediction import logits
 from dpal.training.sources import source_for
 
 TEXTS = [("a man runs .",), ("no fever",), ("cough . cough",), ("man sleeps",), ("a a a a",), ("unknown words",)]

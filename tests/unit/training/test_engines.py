@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.models.equivariant import SQUARE, GroupConvolution, LiftingConvolution
 from dpal.models.resnet9 import ResNet9
-from dpal.training.engines import fused, matrix_gradients, tracing
-from dpal.training.engines.capture import NotCoveredError
-from dpal.training.engines.engine import ClippingEngine
+from dpal.training.engines import compilation, fused_engine, matrix_gradients
+from dpal.training.engines.engine import ClippingEngine, NotCoveredError
 from dpal.training.engines.engine_choice import ENGINES, engine_for
-from dpal.training.engines.fused import FusedEngine
-from dpal.training.engines.matrix_gradients import Way
+from dpal.training.engines.fused_engine import FusedEngine
+from dpal.training.engines.matrix_gradients import GradientMethod
 from dpal.training.engines.opacus_engine import OpacusEngine
-from dpal.training.engines.shared_layers import TiedGroupNorm
+from dpal.training.engines.tied_layers import TiedGroupNorm
 from dpal.training.engines.vmap_engine import VmapEngine
 
 # Torch says so about even kernels, and about its own compiler's use of itself.
@@ -77,7 +76,7 @@ def test_every_engine_equals_a_plain_loop(kind: type[ClippingEngine], name: str)
 @pytest.mark.parametrize("way", ["stored", "gram"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_both_ways_to_a_norm_agree(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_gradients, "cheapest", lambda *_, **__: Way(way))
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod(way))
     model, batch, targets = seeded_network(name)
     _, wanted = plain_loop(model, batch, targets, 0.5)
     assert_same(made(FusedEngine, model).clipped_sum(batch, targets).gradients, wanted)
@@ -145,7 +144,7 @@ def test_records_that_are_not_finite_contribute_zero(kind: type[ClippingEngine])
 
 @pytest.mark.parametrize("way", ["stored", "gram"])
 def test_a_broken_record_spoils_no_sum_in_either_way(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_gradients, "cheapest", lambda *_, **__: Way(way))
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod(way))
     for name in ("linear over tokens", "group norm", "convolution in groups"):
         model, batch, targets = seeded_network(name)
         batch[2] = float("inf")
@@ -175,13 +174,13 @@ def test_bf16_contributions_never_exceed_the_bound() -> None:
     torch.manual_seed(5)
     model = ResNet9(channels=1, classes=4)
     batch, targets = torch.randn(8, 1, 12, 12), torch.randint(0, 4, (8,))
-    for forced in (None, Way.STORED, Way.GRAM):
+    for forced in (None, GradientMethod.STORED, GradientMethod.GRAM):
         engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.7, precision="bf16")
         with pytest.MonkeyPatch.context() as patch:
             if forced is not None:
-                patch.setattr(matrix_gradients, "cheapest", lambda *_, forced=forced, **__: forced)
+                patch.setattr(matrix_gradients, "cheapest_method", lambda *_, forced=forced, **__: forced)
             healthy, pieces = engine._run(engine._parameters(), batch, targets, b"")
-        norms = fused._upper_norms(pieces, healthy)
+        norms = fused_engine._upper_norms(pieces, healthy)
         factors = 0.7 / norms.clamp(min=0.7)
         squares = torch.zeros(8, dtype=torch.float64)
         for stored in pieces.stored.values():
@@ -219,9 +218,9 @@ def test_compiled_equals_eager_and_pads() -> None:
     batch[2] = float("nan")
     kept = [0, 1, 3, 4, 5]
     _, wanted = plain_loop(model, batch[kept], targets[kept], 0.5)
-    for way in (Way.STORED, Way.GRAM):
+    for way in (GradientMethod.STORED, GradientMethod.GRAM):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(matrix_gradients, "cheapest", lambda *_, way=way, **__: way)
+            patch.setattr(matrix_gradients, "cheapest_method", lambda *_, way=way, **__: way)
             fresh = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.5, compiled=True, physical_records=6)
             result = fresh.clipped_sum(batch, targets)
         assert int(result.not_finite) == 1
@@ -389,7 +388,7 @@ def test_positions_that_nearly_cancel_do_not_escape_the_clip(
     precision: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two tokens with the same input and opposite output gradients: what is left is near the rounding of either.
-    monkeypatch.setattr(matrix_gradients, "cheapest", lambda *_, **__: Way(way))
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod(way))
 
     class Cancelling(nn.Module):
         def __init__(self, width: int) -> None:
@@ -654,7 +653,7 @@ class Scaled(nn.Module):
 
 def test_compiled_code_is_shared_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: dict[object, object] = {}
-    monkeypatch.setattr(tracing, "_COMPILED", compiled)
+    monkeypatch.setattr(compilation, "_COMPILED", compiled)
     torch.manual_seed(8)
     batch, targets = torch.randn(4, 4), torch.randint(0, 3, (4,))
 
@@ -715,7 +714,7 @@ def test_compiled_bf16_contributions_never_exceed_the_bound() -> None:
         targets = torch.randint(0, 2, (len(batch),))
         engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.01, precision="bf16", compiled=True)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(matrix_gradients, "cheapest", lambda *_, forced=forced, **__: forced)
+            patch.setattr(matrix_gradients, "cheapest_method", lambda *_, forced=forced, **__: forced)
             for index in range(len(batch)):
                 one = slice(index, index + 1)
                 gradients = engine.clipped_sum(batch[one], targets[one]).gradients.values()
@@ -727,7 +726,7 @@ def test_compiled_code_that_exceeds_the_bound_is_noticed(monkeypatch: pytest.Mon
     torch.manual_seed(9)
     model, batch, targets = nn.Linear(40, 2, bias=False), torch.randn(20, 40), torch.randint(0, 2, (20,))
     options = {"loss": cross_entropy, "max_grad_norm": 3.0, "precision": "bf16", "compiled": True}
-    monkeypatch.setattr(matrix_gradients, "cheapest", lambda *_, **__: Way.GRAM)
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod.GRAM)
     right = FusedEngine(model=model, **options)
     assert right.keeps_bound(batch, targets)
     assert right.max_grad_norm == 3.0

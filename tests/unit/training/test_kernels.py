@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dpal.training.engines.tracing import CHEAPER_FORMS, mish, mish_backward
+from dpal.training.engines.compilation import CHEAPER_FORMS, mish, mish_backward
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA, and with dpal's dev extra on Linux")
 

@@ -8,15 +8,16 @@ from networks import SmallTransformer, cross_entropy
 from rich.console import Console
 from torch import nn
 
-from dpal.errors import InvalidArgument, TrainingDiverged
+from dpal.errors import DpalError, InvalidArgument, TrainingDiverged
 from dpal.models.resnet9 import ResNet9
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
-from dpal.training.augmentation import Augmentation
+from dpal.training.augmentation import augmented
 from dpal.training.averaging import WeightAverage
-from dpal.training.loop import TrainingSettings, train_phase
+from dpal.training.loop import train_phase
 from dpal.training.optimizers import OPTIMIZERS, SGD_AGC, SgdWithAdaptiveClipping, make_optimizer
 from dpal.training.progress import StepProgress
+from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
 
 
@@ -59,7 +60,7 @@ def test_a_seed_repeats_it_and_physical_batches_do_not_matter() -> None:
     for most in (512, 512, 7, 1):
         torch.manual_seed(1)
         model = nn.Linear(4, 2)
-        run(model, source, phase(noise=1.0), settings=TrainingSettings(max_physical_batch_size=most))
+        run(model, source, phase(noise=1.0), compute=ComputeSettings(max_physical_batch_size=most))
         weights.append(model.weight.detach().clone())
     assert torch.equal(weights[0], weights[1])
     for other in weights[2:]:
@@ -167,7 +168,7 @@ def test_no_record_decides_the_engine(precision: str) -> None:
         layers = (nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU())
         model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 2))
         source = TensorSource(images, torch.arange(20) % 2)
-        result = run(model, source, phase(steps=1), settings=TrainingSettings(precision=precision))
+        result = run(model, source, phase(steps=1), compute=ComputeSettings(precision=precision))
         engines.append(result.engine)
     assert engines == ["fused", "fused"]
 
@@ -186,7 +187,8 @@ def test_the_sum_of_many_physical_batches_is_not_rounded_by_their_number() -> No
             Phase(steps=1, noise_multiplier=1e-9, expected_batch_size=1.0, sampling_probabilities=(1.0,)),
             groups=[group],
             optimizer=torch.optim.SGD([{"params": model.parameters(), "lr": 0.0}]),
-            settings=TrainingSettings(max_grad_norm=0.5, max_physical_batch_size=8),
+            settings=TrainingSettings(max_grad_norm=0.5),
+            compute=ComputeSettings(max_physical_batch_size=8),
             after_step=lambda step: seen.append(model.weight.grad.double().clone()),
             loss=lambda outputs, targets: outputs[:, 0] - targets,
         )
@@ -229,13 +231,13 @@ def test_an_average_runs_along() -> None:
 def test_augmented_copies() -> None:
     images = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).reshape(2, 3, 4, 5)
     generator = torch.Generator().manual_seed(0)
-    flipped = Augmentation(copies=8, flip=True)(images, generator)
+    flipped = augmented(images, Augmentation(copies=8, flip=True), generator)
     assert flipped.shape == (16, 3, 4, 5)
     for row, copy in enumerate(flipped):
         original = images[row // 8]
         assert torch.equal(copy, original) or torch.equal(copy, original.flip(-1))
     assert 0 < sum(torch.equal(copy, images[row // 8]) for row, copy in enumerate(flipped)) < 16
-    cropped = Augmentation(copies=4, crop=1)(images, generator)
+    cropped = augmented(images, Augmentation(copies=4, crop=1), generator)
     padded = nn.functional.pad(images, (1, 1, 1, 1), mode="reflect")
     for row, copy in enumerate(cropped):
         windows = [padded[row // 4, :, y : y + 4, x : x + 5] for y in range(3) for x in range(3)]
@@ -249,12 +251,13 @@ def test_augmented_copies() -> None:
 def test_augmentation_in_a_phase(engine: str) -> None:
     torch.manual_seed(0)
     source = TensorSource(torch.randn(12, 1, 8, 8), torch.randint(0, 2, (12,)))
-    settings = TrainingSettings(augmentation=Augmentation(copies=3, flip=True, crop=2), engine=engine)
+    settings = TrainingSettings(augmentation=Augmentation(copies=3, flip=True, crop=2))
+    compute = ComputeSettings(engine=engine)
     model = ResNet9(channels=1, classes=2)
-    result = run(model, source, phase(steps=1, rates=(1.0,), batch=12.0), settings=settings)
+    result = run(model, source, phase(steps=1, rates=(1.0,), batch=12.0), settings=settings, compute=compute)
     assert result.engine == engine
     tokens = TensorSource(torch.randint(0, 9, (12, 6)), torch.randint(0, 2, (12,)))
-    with pytest.raises(InvalidArgument, match="it is for images"):
+    with pytest.raises(DpalError, match="is for images"):
         run(SmallTransformer(), tokens, phase(steps=1), settings=settings)
 
 
@@ -268,7 +271,7 @@ def test_batches_of_named_tensors() -> None:
 
 
 def test_no_labelled_records_is_an_error() -> None:
-    with pytest.raises(InvalidArgument, match="number of labelled records is 0"):
+    with pytest.raises(DpalError, match="no labelled record"):
         run(nn.Linear(4, 2), two_clouds(), phase(), groups=[np.empty(0, dtype=np.int64)])
 
 
@@ -299,7 +302,7 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
     images = 100 * torch.randn(4, 1, 8, 8)
     source = TensorSource(images, model(images).argmin(1))
     before = [each.detach().clone() for each in model.parameters()]
-    settings = TrainingSettings(max_grad_norm=max_grad_norm, engine=engine, augmentation=Augmentation(copies=copies))
+    settings = TrainingSettings(max_grad_norm=max_grad_norm, augmentation=Augmentation(copies=copies))
     plan = Phase(steps=1, noise_multiplier=1e-9, expected_batch_size=1.0, sampling_probabilities=(1.0, 0.0))
     run(
         model,
@@ -307,6 +310,7 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
         plan,
         groups=[[2], [0, 1, 3]],
         settings=settings,
+        compute=ComputeSettings(engine=engine),
         optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
     )
     moved = [new.detach() - old for new, old in zip(model.parameters(), before, strict=True)]
@@ -317,14 +321,14 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([[4], [4]], "stands twice"),
-        ([[4, 4]], "stands twice"),
+        ([[4], [4]], "occurs twice"),
+        ([[4, 4]], "occurs twice"),
         ([[4], [-2]], "is -2"),
-        ([], "labelled records is 0"),
-        ([[]], "labelled records is 0"),
+        ([], "no labelled record"),
+        ([[]], "no labelled record"),
         ([[0.5]], "whole positions"),
     ],
 )
 def test_groups_have_every_record_once(groups: list[list[float]], message: str) -> None:
-    with pytest.raises(InvalidArgument, match=message):
+    with pytest.raises(DpalError, match=message):
         run(nn.Linear(4, 2), two_clouds(), phase(rates=(0.5,) * len(groups)), groups=groups)

@@ -12,15 +12,16 @@ from dpal.data import from_arrays, from_image_folder
 from dpal.data.records import ArrayRecords
 from dpal.errors import BadData, InvalidArgument
 from dpal.training.losses import binary_cross_entropy, cross_entropy, loss_for
-from dpal.training.predict import logits
-from dpal.training.sources import Scaling, StreamingSource, TensorSource, source_for
+from dpal.training.prediction import logits
+from dpal.training.settings import Scaling
+from dpal.training.sources import StreamingSource, TensorSource, source_for
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 1, 4, 4), dtype=np.uint8)
 TARGETS = np.arange(40) % 3
 SOME = np.array([5, 0, 39, 5])
 
 
-def scaled(values: NDArray[np.uint8]) -> NDArray[np.float64]:
+def scaled_by_hand(values: NDArray[np.uint8]) -> NDArray[np.float64]:
     return (values / 255 - 0.5) / 0.25
 
 

@@ -17,7 +17,9 @@ Batch: TypeAlias = Tensor | Mapping[str, Tensor]
 LossFunction: TypeAlias = Callable[[Any, Tensor], Tensor]
 Gradients: TypeAlias = dict[str, Tensor]
 
-PRECISIONS = ("float32", "tf32", "bf16")
+
+class NotCoveredError(Exception):
+    """This engine cannot train the model; the text says why. Another engine is tried then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument, MixesRecords
-from dpal.training.engines.capture import NotCoveredError
-from dpal.training.engines.engine import Batch, ClippingEngine, Gradients, LossFunction, called, record_count, rows
+from dpal.training.engines.engine import (
+    Batch,
+    ClippingEngine,
+    Gradients,
+    LossFunction,
+    NotCoveredError,
+    called,
+    record_count,
+    rows,
+)
 from dpal.training.precision import tf32_allowed
 
 # How far two ways to the same number may lie apart.

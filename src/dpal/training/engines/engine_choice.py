@@ -8,15 +8,14 @@ from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPriva
 
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.privacy import checks
-from dpal.training.engines.capture import NotCoveredError
-from dpal.training.engines.engine import PRECISIONS, Batch, ClippingEngine, LossFunction, record_count
+from dpal.training.engines.engine import Batch, ClippingEngine, LossFunction, NotCoveredError, record_count
 from dpal.training.engines.engine_checks import cleaned, refuse_company, require_agreement
-from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine
 from dpal.training.engines.vmap_engine import VmapEngine
+from dpal.training.settings import AUTOMATIC, require_precision
 
 ENGINES: dict[str, type[ClippingEngine]] = {engine.name: engine for engine in (FusedEngine, OpacusEngine, VmapEngine)}
-AUTOMATIC = "auto"
 
 _log = logging.getLogger("dpal.training")
 
@@ -36,8 +35,7 @@ def engine_for(
     One record shows no mixing, so there must be two. They had better be made up: with private records, one of them
     could decide the engine, and so how everybody's gradients are rounded.
     """
-    if precision not in PRECISIONS:
-        raise InvalidArgument("precision", precision, f"one of {', '.join(PRECISIONS)}")
+    require_precision(precision)
     checks.positive("max_grad_norm", max_grad_norm)
     if copies < 1:
         raise InvalidArgument("copies", copies, "at least 1")

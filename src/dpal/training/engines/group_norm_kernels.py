@@ -8,7 +8,7 @@ such images several passes that read a few bytes of each cache line.
 import torch
 from torch import Tensor
 
-from dpal.training.engines.gpu_kernels import AVAILABLE
+from dpal.training.engines.convolution_kernels import AVAILABLE
 
 if AVAILABLE:
     import triton

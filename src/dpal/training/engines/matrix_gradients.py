@@ -1,6 +1,6 @@
 """Per-record norms and weighted sums of matrix gradients, from layer inputs and output gradients.
 
-A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are three ways to it:
+A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are three methods to use it:
 - stored: multiply it out for each record, keep it, and add the kept ones up with the clip factors;
 - gram: its squared norm is Σ over t, t' of (left_t · left_t')(right_t · right_t'), without the gradient itself; then
   one product over all records, with the left side scaled by the clip factors, gives the sum. Cheap where a record has
@@ -16,8 +16,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engines.capture import MatrixUse
-from dpal.training.engines.shared_layers import TiedConvolution
+from dpal.training.engines.layer_capture import MatrixUse
+from dpal.training.engines.tied_layers import TiedConvolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Convolved:
     copies: int
 
 
-class Way(Enum):
+class GradientMethod(Enum):
     """How a matrix's norms and sum are computed."""
 
     STORED = "stored"
@@ -53,7 +53,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What decides between the ways, in any one unit of time: multiplications, and a byte of memory traffic."""
+    """What decides between the methods, in any one unit of time: multiplications, and a byte of memory traffic."""
 
     multiplication: float
     multiplication64: float
@@ -165,7 +165,7 @@ def _spelled_out(part: Sides, width: int) -> Sides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes of one matrix's sides, which decide the way to its norm."""
+    """Sizes of one matrix's sides, which decide the method."""
 
     groups: int
     positions: int
@@ -185,17 +185,17 @@ def shape_of(module: nn.Module, gradient: Tensor, copies: int, uses: int) -> Sha
     return Shape(groups=1, positions=positions, m=int(m), n=int(n))
 
 
-def cheapest(shape: Shape, costs: Costs, *, itemsize: int, has_kernel: bool) -> Way:
-    """The way that takes the least time."""
+def cheapest_method(shape: Shape, costs: Costs, *, itemsize: int, has_kernel: bool) -> GradientMethod:
+    """The method that takes the least time."""
     entries = shape.m * shape.n * shape.groups
     product = shape.positions * entries * costs.multiplication
     # Written once, read for the norm and for the sum.
-    times = {Way.STORED: product + 3 * entries * itemsize * costs.byte + entries * costs.multiplication64}
+    times = {GradientMethod.STORED: product + 3 * entries * itemsize * costs.byte + entries * costs.multiplication64}
     grams = shape.groups * shape.positions**2 * ((shape.m + shape.n) * costs.multiplication64 + 3 * 8 * costs.byte)
-    times[Way.GRAM] = grams + shape.positions * entries * costs.multiplication64
+    times[GradientMethod.GRAM] = grams + shape.positions * entries * costs.multiplication64
     if has_kernel:
-        times[Way.RECOMPUTED] = 2 * product + entries * costs.multiplication64
-    return min(times, key=lambda way: times[way])
+        times[GradientMethod.RECOMPUTED] = 2 * product + entries * costs.multiplication64
+    return min(times, key=lambda method: times[method])
 
 
 def squared_norms(stored: Tensor) -> Tensor:

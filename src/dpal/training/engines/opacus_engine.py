@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
-from dpal.training.engines.capture import NotCoveredError
 from dpal.training.engines.engine import (
     Batch,
     ClippedSum,
     ClippingEngine,
     Gradients,
+    NotCoveredError,
     called,
     clipped_from_stored,
     row_norms,

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument
-from dpal.training.engines.engine import PRECISIONS, called, record_count
+from dpal.training.engines.engine import called, record_count
 from dpal.training.engines.engine_checks import buffers_kept, modes_kept
+from dpal.training.settings import require_precision
 from dpal.training.sources import Source
 
 
@@ -26,8 +27,7 @@ def logits(
 
     Several passes are Monte Carlo dropout, for BALD: dropout layers stay on, everything else is as in prediction.
     """
-    if precision not in PRECISIONS:
-        raise InvalidArgument("precision", precision, f"one of {', '.join(PRECISIONS)}")
+    require_precision(precision)
     for name, number in (("batch_size", batch_size), ("passes", passes)):
         if number < 1:
             raise InvalidArgument(name, number, "at least 1")

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dpal.training.engines import gpu_kernels, group_norm_kernels
+from dpal.training.engines import convolution_kernels, group_norm_kernels
 
 
 @torch.library.custom_op("dpal::convolution_record_gradients", mutates_args=())
@@ -17,7 +17,7 @@ def convolution_record_gradients(
     Both tensors have their channels last; geometry is (height, width, stride, stride, padding, padding, dilation,
     dilation) of a convolution with one group. On CUDA only.
     """
-    return gpu_kernels.record_gradients(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    return convolution_kernels.record_gradients(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_record_gradients.register_fake
@@ -35,7 +35,7 @@ def convolution_record_squares(
     images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
     """The squared norm of each record's weight gradient, which is not kept. On CUDA only."""
-    return gpu_kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    return convolution_kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_record_squares.register_fake
@@ -48,7 +48,7 @@ def convolution_weighted_sum(
     images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
     """(m, kernel · channels), in float64: Σ over records of factor · the very gradient that had the squared norm."""
-    return gpu_kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
+    return convolution_kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_weighted_sum.register_fake

@@ -6,8 +6,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engines import gpu_kernels, matrix_gradients
-from dpal.training.engines.capture import Capture, Captured, Tape
+from dpal.training.engines import convolution_kernels, matrix_gradients
+from dpal.training.engines.compilation import CompiledFunction
+from dpal.training.engines.custom_operators import (
+    convolution_record_gradients,
+    convolution_record_squares,
+    convolution_weighted_sum,
+)
 from dpal.training.engines.engine import (
     LARGEST_CANCELLATION,
     NORM_ROUNDING,
@@ -20,13 +25,8 @@ from dpal.training.engines.engine import (
     rows,
     weighted_sum,
 )
-from dpal.training.engines.matrix_gradients import Way
-from dpal.training.engines.operators import (
-    convolution_record_gradients,
-    convolution_record_squares,
-    convolution_weighted_sum,
-)
-from dpal.training.engines.tracing import CompiledFunction
+from dpal.training.engines.layer_capture import Capture, Captured, Tape
+from dpal.training.engines.matrix_gradients import GradientMethod
 from dpal.training.precision import tf32_allowed
 
 # Rounding of squared norms that are computed from grams in float64, relative to what they are if nothing cancels.
@@ -170,10 +170,12 @@ class FusedEngine(ClippingEngine):
         costs = matrix_gradients.GPU_COSTS if gradient.is_cuda else matrix_gradients.CPU_COSTS
         shape = matrix_gradients.shape_of(first.module, gradient, copies, len(uses))
         has_kernel = len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module)
-        way = Way.GRAM
+        method = GradientMethod.GRAM
         if not isinstance(first.module, nn.Embedding):
-            way = matrix_gradients.cheapest(shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel)
-        if has_kernel and way is not Way.GRAM:
+            method = matrix_gradients.cheapest_method(
+                shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel
+            )
+        if has_kernel and method is not GradientMethod.GRAM:
             # In the graph, so that whoever computes these writes them in the order the kernel reads.
             convolved = matrix_gradients.Convolved(
                 images=given.contiguous(memory_format=torch.channels_last),
@@ -182,18 +184,23 @@ class FusedEngine(ClippingEngine):
                 copies=copies,
             )
             arguments = _arguments(convolved, self.precision)
-            if way is Way.STORED:
+            if method is GradientMethod.STORED:
                 pieces.stored[name], pieces.squares[name] = convolution_record_gradients(*arguments)
             else:
                 pieces.convolved[name], pieces.squares[name] = convolved, convolution_record_squares(*arguments)
             return
-        if way is Way.STORED and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
+        if (
+            method is GradientMethod.STORED
+            and len(uses) == 1
+            and not gradient.is_cuda
+            and isinstance(first.module, nn.Conv2d)
+        ):
             pieces.stored[name] = matrix_gradients.stored_convolution(first, given, gradient, copies)
             return
         sides = matrix_gradients.joined(
             [matrix_gradients.sides_of(use, _finite(given), gradient, copies) for use, given, gradient, copies in plain]
         )
-        if way is Way.STORED:
+        if method is GradientMethod.STORED:
             pieces.stored[name] = matrix_gradients.stored_gradients(sides)
         else:
             pieces.sides[name] = sides
@@ -247,7 +254,7 @@ def _finite(given: Tensor) -> Tensor:
 
 
 def _has_kernel(gradient: Tensor) -> bool:
-    return gpu_kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
+    return convolution_kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
 
 
 def _has_one_group(module: nn.Module) -> bool:

@@ -16,13 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.training.engines import group_norm_kernels
-from dpal.training.engines.engine import Batch, LossFunction, called_with, record_count
-from dpal.training.engines.operators import RecordGroupNorm
-from dpal.training.engines.shared_layers import TiedConvolution, TiedGroupNorm
-
-
-class NotCoveredError(Exception):
-    """This engine cannot take the model; the text says why. Engines choose another then."""
+from dpal.training.engines.custom_operators import RecordGroupNorm
+from dpal.training.engines.engine import Batch, LossFunction, NotCoveredError, called_with, record_count
+from dpal.training.engines.tied_layers import TiedConvolution, TiedGroupNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
