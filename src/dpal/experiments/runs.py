@@ -62,6 +62,9 @@ class Run:
         epochs = task.epochs_of_campaign / len(sizes)
         if row.at_once:
             sizes, epochs = [sum(sizes)], task.epochs
+        if "epochs" in row.plan:
+            # A row states epochs for the task at full scale.
+            epochs = row.plan["epochs"] * task.epochs / TASKS[row.task].epochs
         if row.plan_only_phases is not None:
             sizes = _in_phases(task, row.plan_only_phases)
         return {
@@ -71,12 +74,12 @@ class Run:
             "initial_size": sizes[0],
             "query_sizes": sizes[1:],
             "batch_size": min(task.batch_size, sizes[0]),
-            "epochs": epochs,
             "planner": "no-al" if row.at_once else "step-amplification",
             "selection": "random",
             "accountant": "rdp",
             "accounting": "basic",
             **row.plan,
+            "epochs": epochs,
         }
 
     def training(self) -> TrainingSettings:

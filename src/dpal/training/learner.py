@@ -78,7 +78,7 @@ class Learner:
         )
         outputs = copy.logits_of(copy.records).shape[1]
         if outputs != classes:
-            raise DpalError(f"The model has {outputs} outputs. It needs {classes}, one per class.")
+            raise InvalidArgument("the number of the model's outputs", outputs, f"{classes}, one per class")
         if passes > 1:
             copy.logits(np.arange(_REHEARSED), passes=passes, randomness=SecureRandomness())
         try:

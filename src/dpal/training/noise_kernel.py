@@ -35,7 +35,7 @@ if AVAILABLE:
 
     @triton.jit
     def _chacha20(key, words, blocks, BLOCK: tl.constexpr):
-        # RFC 8439 with a nonce of zeros: one key stream block a lane, its sixteen words apart by the number of blocks.
+        # RFC 8439 with a nonce of zeros: one key stream block per lane, its sixteen words `blocks` apart.
         lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         zero = tl.zeros((BLOCK,), dtype=tl.uint32)
         k0, k1, k2, k3 = zero + tl.load(key), zero + tl.load(key + 1), zero + tl.load(key + 2), zero + tl.load(key + 3)

@@ -8,7 +8,7 @@ from small_campaigns import create, linear_model, linear_plan, linear_pool
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import CampaignConfig, checked_config, read_config
 from dpal.campaign.metrics import metrics_of
-from dpal.errors import DamagedCampaign, DpalError, InvalidArgument, MissingData
+from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.training.settings import TrainingSettings
 
 
@@ -233,7 +233,7 @@ def test_settings_that_cannot_work_are_found_before_the_campaign_exists(
 def test_a_model_with_too_few_outputs_is_found_before_the_campaign_exists(tmp_path: Path) -> None:
     import torch
 
-    with pytest.raises(DpalError, match="one per class"):
+    with pytest.raises(InvalidArgument, match="one per class"):
         Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=torch.nn.Linear(4, 1))
     assert not (tmp_path / "c").exists()
 

@@ -31,7 +31,7 @@ def test_files_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [VALUES.tolist(), np.array(3.0)])
 def test_what_is_no_array_of_rows_is_refused(values: object) -> None:
-    with pytest.raises(InvalidArgument, match="numpy array with one row a record"):
+    with pytest.raises(InvalidArgument, match="numpy array with one row per record"):
         from_arrays(values, classes=2)  # type: ignore[arg-type]
 
 

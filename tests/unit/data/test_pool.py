@@ -7,7 +7,7 @@ from small_pools import IDS, VALUES, some_pool
 from dpal.data import from_arrays
 from dpal.data.pool import Pool
 from dpal.data.records import ArrayRecords
-from dpal.errors import BadData, InvalidArgument
+from dpal.errors import BadData, DpalError
 
 
 def test_records_are_found_by_id_in_the_order_asked_for() -> None:
@@ -39,7 +39,7 @@ def test_unknown_ids_are_named() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"ids": ["a", "b", "a", "c", "b", "d"]}, r"2 id\(s\).*stand twice.*'a', 'b'"),
+        ({"ids": ["a", "b", "a", "c", "b", "d"]}, r"2 id\(s\).*occur more than once.*'a', 'b'"),
         ({"ids": ["a", "b", "", "c", "e", "d"]}, "empty id"),
         ({"ids": ["a", "b", 3.5, "c", "e", "d"]}, "record number 3"),
         ({"ids": ["a", "b"]}, "2 ids for 6 records"),
@@ -64,7 +64,7 @@ def test_an_empty_pool_is_refused() -> None:
 
 
 def test_counts_of_classes_are_private_unless_said() -> None:
-    with pytest.raises(InvalidArgument, match="private"):
+    with pytest.raises(DpalError, match="private"):
         some_pool().class_counts()
     assert some_pool(class_counts_are_public=True).class_counts() == {"no": 2.0, "yes": 2.0}
 

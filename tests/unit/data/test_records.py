@@ -7,7 +7,7 @@ import pytest
 
 from dpal.data import as_memory_map, from_arrays
 from dpal.data.records import ArrayRecords, PartForm, Subset, TextRecords
-from dpal.errors import InvalidArgument
+from dpal.errors import BadData
 
 
 def test_arrays_state_their_form_by_themselves(tmp_path: Path) -> None:
@@ -24,11 +24,11 @@ def test_arrays_state_their_form_by_themselves(tmp_path: Path) -> None:
 
 
 def test_texts_have_no_form_before_they_are_numbers() -> None:
-    with pytest.raises(InvalidArgument, match="tokenized"):
+    with pytest.raises(BadData, match="tokenized"):
         _ = TextRecords([("fever",)]).form
 
 
 @pytest.mark.parametrize("texts", [["abc", "def"], [("a",), ("b", "c")]])
 def test_ragged_texts_are_refused(texts: list[tuple[str, ...]]) -> None:
-    with pytest.raises(InvalidArgument, match="same number of texts"):
+    with pytest.raises(BadData, match="same number of texts"):
         TextRecords(texts)

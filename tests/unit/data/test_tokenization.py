@@ -44,7 +44,7 @@ def test_a_length_that_cannot_be_kept_is_refused(folder: Path, tmp_path: Path) -
     copied = tmp_path / "limited"
     shutil.copytree(folder, copied)
     settings = json.loads((copied / "tokenizer_config.json").read_text())
-    for changes, message in (({"model_max_length": 32}, "to 32"), ({"pad_token": None}, "no padding token")):
+    for changes, message in (({"model_max_length": 32}, "to 32"), ({"pad_token": None}, "has a padding token")):
         (copied / "tokenizer_config.json").write_text(json.dumps(settings | changes))
         with pytest.raises(InvalidArgument, match=message):
             tokenized(pairs, model=copied, max_length=33)

@@ -10,7 +10,7 @@ from small_pools import TEXTS, text_pool
 from tiny_bert import write_tiny_bert
 
 from dpal.data import tokenized
-from dpal.errors import InvalidArgument, MissingData
+from dpal.errors import BadData, InvalidArgument, MissingData
 from dpal.models.text import TextClassifier
 from dpal.training.engines.engine_choice import engine_for
 from dpal.training.losses import cross_entropy
@@ -66,7 +66,7 @@ def test_wrong_names_are_clear(tmp_path: Path, folder: Path) -> None:
         TextClassifier(name=tmp_path / "nothing", classes=3)
     with pytest.raises(MissingData, match="no tokenizer"):
         tokenized(text_pool(TEXTS), model=tmp_path / "nothing")
-    with pytest.raises(InvalidArgument, match="texts"):
+    with pytest.raises(BadData, match="texts"):
         tokenized(tokenized(text_pool(TEXTS), model=folder), model=folder)
-    with pytest.raises(InvalidArgument, match="tokenized"):
+    with pytest.raises(BadData, match="tokenized"):
         text_pool(TEXTS).records.read(np.arange(1))

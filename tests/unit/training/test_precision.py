@@ -5,7 +5,7 @@ import torch
 from networks import cross_entropy
 from torch import nn
 
-from dpal.errors import InvalidArgument
+from dpal.errors import DpalError
 from dpal.training.engines.engine_choice import engine_for
 
 # Torch says so about even kernels, and about its own compiler's use of itself.
@@ -21,7 +21,7 @@ def test_a_foreign_tf32_setting_is_named() -> None:
     before = torch.backends.cuda.matmul.fp32_precision
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     try:
-        with pytest.raises(InvalidArgument, match="choose a precision in dpal"):
+        with pytest.raises(DpalError, match="choose a precision in dpal"):
             engine_for(
                 nn.Linear(4, 3),
                 cross_entropy,

@@ -10,7 +10,7 @@ from torch import nn
 
 from dpal.data import from_arrays
 from dpal.data.records import ArrayRecords
-from dpal.errors import InvalidArgument
+from dpal.errors import DpalError, InvalidArgument
 from dpal.training.prediction import logits
 from dpal.training.sources import TensorSource, source_for
 
@@ -37,9 +37,9 @@ def test_logits_are_the_models(tmp_path: Path) -> None:
         expected = model(torch.from_numpy(scaled_by_hand(IMAGES[SOME])).float()).detach().numpy()
         assert np.allclose(found, expected, atol=1e-5)
     assert model.training
-    with pytest.raises(InvalidArgument, match="at least 1"):
+    with pytest.raises(DpalError, match="no record to predict"):
         logits(model, source, np.empty(0, dtype=np.int64))
-    with pytest.raises(InvalidArgument, match="records, classes"):
+    with pytest.raises(DpalError, match="records, classes"):
         logits(nn.Conv2d(1, 3, 3), source, SOME)
 
 

@@ -34,7 +34,7 @@ if AVAILABLE:
         tiles_n: tl.constexpr = (N + BN - 1) // BN
         m = (tile // tiles_n) * BM + tl.arange(0, BM)
         if C % BN == 0:
-            # The whole tile is one kernel position: a scalar shift, and channels that lie side by side.
+            # The whole tile is one kernel position: a scalar shift, and neighbouring channels.
             start = (tile % tiles_n) * BN
             shift = start // C
             n = start + tl.arange(0, BN)
@@ -80,7 +80,7 @@ if AVAILABLE:
         # One program for each tile of each record.
         N: tl.constexpr = KH * KW * C
         tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
-        # In one dimension, since the others end at 65,535; the tiles of a record side by side, since they share inputs.
+        # In one dimension, since the others are limited to 65,535; the tiles of a record together: they share inputs.
         tile = tl.program_id(0) % tiles
         record = (tl.program_id(0) // tiles).to(tl.int64)
         value, m, n = _tile_of_record(
@@ -105,8 +105,8 @@ if AVAILABLE:
         COPIES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
         EACH: tl.constexpr,
     ):  # fmt: skip
-        # One program adds a tile of EACH records up, in float64. Its numbers are those whose squares were taken, bit
-        # for bit: the same products in the same order.
+        # One program adds up a tile of EACH records, in float64. The numbers are bit for bit those whose squares were
+        # taken: the same products in the same order.
         N: tl.constexpr = KH * KW * C
         tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
         tile = tl.program_id(0) % tiles
@@ -142,7 +142,7 @@ def tiling_for(m: int, channels: int, positions: int, itemsize: int) -> Tiling:
     if channels < 16:
         return Tiling(64, 32, 64, 4, 3)
     wide = itemsize == 2 and channels >= 128
-    # No less than a matrix unit takes.
+    # At least what a matrix unit takes.
     rows = min(128, max(16, triton.next_power_of_2(m)))
     depth = _depth(positions, itemsize)
     return Tiling(rows, 256 if wide else 128, depth, 8 if wide and rows >= 64 else 4, 3)
@@ -163,7 +163,7 @@ def _depth(positions: int, itemsize: int) -> int:
     return min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
 
 
-# Programs that keep a GPU busy, among which the records of a sum are divided.
+# How many programs keep a GPU busy; the records of a sum are divided among them.
 _PROGRAMS = 2048
 
 
@@ -214,7 +214,7 @@ def weighted_sum(
 
 
 class _Call(NamedTuple):
-    """Arguments that all kernels of convolutions take."""
+    """The arguments that all these kernels take."""
 
     images: Tensor
     output_gradients: Tensor

@@ -1,4 +1,4 @@
-"""Operators of our own, opaque to the tracer: gradients of convolutions and group norms by record."""
+"""Our own torch operators, opaque to the compiler: gradients of convolutions and group norms by record."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from dpal.training.engines import convolution_kernels, group_norm_kernels
 def convolution_record_gradients(
     images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> tuple[Tensor, Tensor]:
-    """(records, m, kernel · channels): each record's weight gradient, and the squared norm of just that.
+    """(records, m, kernel · channels): each record's weight gradient, and its squared norm.
 
     Both tensors have their channels last; geometry is (height, width, stride, stride, padding, padding, dilation,
     dilation) of a convolution with one group. On CUDA only.
@@ -47,7 +47,7 @@ def _(images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int
 def convolution_weighted_sum(
     images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
-    """(m, kernel · channels), in float64: Σ over records of factor · the very gradient that had the squared norm."""
+    """(m, kernel · channels), in float64: Σ over records of factor · the same gradient whose square was taken."""
     return convolution_kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
 
 
@@ -83,12 +83,12 @@ def group_norm_backward(
 def _(
     gradients: Tensor, images: Tensor, weight: Tensor, means: Tensor, scales: Tensor, groups: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    found = torch.empty_like(images, memory_format=torch.channels_last)
-    return found, torch.empty_like(means), torch.empty_like(means)
+    of_images = torch.empty_like(images, memory_format=torch.channels_last)
+    return of_images, torch.empty_like(means), torch.empty_like(means)
 
 
 class RecordGroupNorm(torch.autograd.Function):
-    """The two operators as one differentiable function of images, weights (records, channels) and biases alike."""
+    """The two operators as one differentiable function of images, weights and biases (records, channels)."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Tensor:

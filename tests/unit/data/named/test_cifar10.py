@@ -106,7 +106,7 @@ def test_cut_or_wrong_cifar_batches_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "cifar-10-batches-bin" / "data_batch_3.bin"
     whole = file.read_bytes()
     file.write_bytes(whole[:-1])
-    with pytest.raises(BadData, match=r"data_batch_3.*cut short"):
+    with pytest.raises(BadData, match=r"data_batch_3.*truncated"):
         load_dataset("cifar10", folder=tmp_path)
     file.write_bytes(bytes([10]) + whole[1:])
     with pytest.raises(BadData, match=r"outside the classes.*'train-00008' has"):

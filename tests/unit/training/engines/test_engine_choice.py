@@ -1,6 +1,7 @@
 """Which engine a model gets, and which models get none."""
 
 import logging
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from engine_cases import SAMPLES, Body, assert_same
 from networks import cross_entropy, plain_loop
 from torch import Tensor, nn
 
-from dpal.errors import InvalidArgument, MixesRecords
+from dpal.errors import DpalError, InvalidArgument, MixesRecords
 from dpal.training.engines.engine_choice import ENGINES, engine_for
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine
@@ -63,13 +64,13 @@ def test_the_engine_by_name() -> None:
     with pytest.raises(InvalidArgument, match="precision is 'half'"):
         engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1, sample=sample, precision="half")
     frozen = nn.Linear(4, 3).requires_grad_(False)
-    with pytest.raises(InvalidArgument, match="at least one parameter that trains"):
+    with pytest.raises(DpalError, match="no parameter that trains"):
         engine_for(frozen, cross_entropy, max_grad_norm=1, sample=sample)
 
 
 def test_batch_norm_is_refused_by_name() -> None:
     model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3))
-    with pytest.raises(MixesRecords, match=r"layer 1 is a BatchNorm2d.*GroupNorm\(32, 4\)"):
+    with pytest.raises(MixesRecords, match=r"layer 1 is a BatchNorm2d.*GroupNorm\(2, 4\)"):
         engine_for(model, cross_entropy, max_grad_norm=1, sample=(torch.randn(2, 2, 6, 6), torch.tensor([0, 1])))
 
 
@@ -84,3 +85,18 @@ def test_an_engine_that_cannot_run_in_the_precision_is_not_chosen() -> None:
         engine = engine_for(OwnConstant(), cross_entropy, max_grad_norm=1.0, sample=sample, precision=precision)
         assert type(engine) is expected
         assert int(engine.clipped_sum(*sample).not_finite) == 0
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 7, 16, 20, 48, 64, 100, 256])
+def test_the_suggested_group_norm_works(channels: int) -> None:
+    with pytest.raises(MixesRecords) as caught:
+        engine_for(
+            nn.Sequential(nn.BatchNorm1d(channels), nn.Linear(channels, 3)),
+            cross_entropy,
+            max_grad_norm=1.0,
+            sample=(torch.randn(3, channels), torch.tensor([0, 1, 2])),
+        )
+    groups, of = re.findall(r"nn\.GroupNorm\((\d+), (\d+)\)", str(caught.value))[0]
+    norm = nn.GroupNorm(int(groups), int(of))
+    assert int(of) == channels and int(groups) <= 32
+    assert channels == 1 or norm(torch.randn(2, channels)).abs().sum() > 0

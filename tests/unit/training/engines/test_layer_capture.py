@@ -45,7 +45,7 @@ def test_what_the_fused_engine_cannot_see_it_refuses() -> None:
     with pytest.raises(NotCoveredError, match="changed in place"):
         engine_of(FusedEngine, ChangesItsInput()).clipped_sum(batch[:, 0], targets)
     whole = FusedEngine(model=nn.Linear(4, 3), loss=lambda o, t: cross_entropy(o, t).sum(), max_grad_norm=1)
-    with pytest.raises(NotCoveredError, match="not one value a record"):
+    with pytest.raises(NotCoveredError, match="not one value per record"):
         whole.clipped_sum(batch[:, 0], targets)
     with pytest.raises(NotCoveredError, match="sparse"):
         engine_of(FusedEngine, nn.Embedding(4, 3, sparse=True))
