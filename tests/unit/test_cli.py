@@ -125,3 +125,12 @@ def test_a_mistaken_plan_gets_a_clear_error(words: tuple[str, ...], message: str
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
+
+
+def test_without_torch_a_command_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from dpal.cli import run; run()"
+    command = [sys.executable, "-c", code, "demo", "--folder", str(tmp_path / "demo")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "torch is not installed. Install it with: pip install 'dpal[train]'" in done.stderr
+    assert "Traceback" not in done.stderr

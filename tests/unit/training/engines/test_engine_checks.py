@@ -214,7 +214,7 @@ def test_models_that_depend_on_the_number_of_records_are_refused(kind: str) -> N
     sample = torch.randn(4, 4), torch.randint(0, 3, (4,))
     with pytest.raises(MixesRecords, match="buffer seen depends on the number of records"):
         engine_for(CountsRows(), cross_entropy, max_grad_norm=1.0, sample=sample, name=kind)
-    with pytest.raises(MixesRecords, match="another loss in a batch of 1 than in one of 4"):
+    with pytest.raises(MixesRecords, match="different loss in a batch of 1 than in one of 4"):
         engine_for(ScalesByTheBatch(), cross_entropy, max_grad_norm=1.0, sample=sample, name=kind)
 
 
