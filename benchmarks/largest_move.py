@@ -13,7 +13,7 @@ from _report import Report, arguments
 
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines.engine import ClippingEngine
-from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine
 from dpal.training.engines.vmap_engine import VmapEngine
 from dpal.training.learner import put_channels_last

@@ -27,7 +27,7 @@ from dpal.models.resnet9 import ResNet9
 from dpal.planning.plan import Phase
 from dpal.randomness import SecureRandomness
 from dpal.training.engines.engine import ClippingEngine
-from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.vmap_engine import VmapEngine
 from dpal.training.learner import put_channels_last
 from dpal.training.loop import set_noisy_gradients

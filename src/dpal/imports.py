@@ -39,7 +39,7 @@ def optional(module: str, *, extra: str) -> Any:
         if error.name is None or not module.startswith(error.name):
             raise
         raise MissingPackage(
-            f"{module} is not installed. It comes with: pip install 'dpal[{extra}]'. Nothing was read."
+            f"{module} is not installed. Install it with: pip install 'dpal[{extra}]'. Nothing was read."
         ) from error
 
 

@@ -15,9 +15,10 @@ from worst_cases import Kink, Tie, kinks, ties
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
 from dpal.training import loop
-from dpal.training.loop import TrainingSettings, train_phase
+from dpal.training.loop import train_phase
 from dpal.training.losses import cross_entropy
 from dpal.training.sampling import BLANK
+from dpal.training.settings import ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
 
 RUNS = 2000
@@ -29,9 +30,9 @@ CLAIMED = float(2 * norm.cdf(1 / (2 * NOISE)) - 1)
 def seen(model: nn.Module, inputs: Tensor, targets: Tensor, group: list[int], *, rows: int, seed: int) -> NDArray:
     """The noisy gradients of every step, which is what is released."""
     releases: list[NDArray] = []
-    phase = Phase(
-        steps=RUNS, noise_multiplier=NOISE, expected_batch_size=float(len(inputs)), sampling_probabilities=(1.0,)
-    )
+    # On a CPU a physical batch has an eighth of the expected rows: so all records are in one, where they disturb most.
+    expected = 8.0 * len(inputs)
+    phase = Phase(steps=RUNS, noise_multiplier=NOISE, expected_batch_size=expected, sampling_probabilities=(1.0,))
     train_phase(
         model,
         phase,
@@ -39,10 +40,11 @@ def seen(model: nn.Module, inputs: Tensor, targets: Tensor, group: list[int], *,
         groups=[group],
         loss=cross_entropy,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
-        settings=TrainingSettings(max_physical_batch_size=rows, engine="fused"),
+        settings=TrainingSettings(),
+        compute=ComputeSettings(max_physical_batch_size=rows, engine="fused"),
         randomness=SeededRandomness(seed=seed, nothing_is_private=True),
         after_step=lambda step: releases.append(
-            np.concatenate([each.grad.flatten().double().numpy() for each in model.parameters()]) * len(inputs)
+            np.concatenate([each.grad.flatten().double().numpy() for each in model.parameters()]) * expected
         ),
     )
     return np.stack(releases)

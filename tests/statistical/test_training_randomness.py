@@ -12,9 +12,10 @@ from torch import nn
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
-from dpal.training.loop import TrainingSettings, train_phase
+from dpal.training.loop import train_phase
 from dpal.training.noise import chacha20_blocks, gaussian_noise
 from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
+from dpal.training.settings import TrainingSettings
 from dpal.training.sources import TensorSource
 
 

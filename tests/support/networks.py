@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from dpal.models.equivariant import SQUARE, GroupConvolution, LiftingConvolution
 from dpal.training.engines.engine import Batch, called, rows
-from dpal.training.engines.shared_layers import TiedGroupNorm
+from dpal.training.engines.tied_layers import TiedGroupNorm
 
 RECORDS = 5
 

@@ -19,9 +19,9 @@ from dpal.campaign.config import (
     CampaignConfig,
     Model,
     Text,
-    Training,
     checked_config,
     read_config,
+    training_section,
 )
 from dpal.campaign.contents import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.files import sync_folder, write_text, write_whole
@@ -44,6 +44,7 @@ from dpal.randomness import new_key
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
 from dpal.selection.acquisition_checks import require_separate_records
 from dpal.training.learner import Learner
+from dpal.training.settings import ComputeSettings, TrainingSettings
 from dpal.training.sources import Readable
 
 # What create and open take as a model: a torch module, a name or import path, or a function that makes one.
@@ -67,7 +68,8 @@ class Campaign(CampaignRun):
         oracle: Oracle | Callable[[str, Any], object] | str = "files",
         evaluation: Pool | None = None,
         evaluation_is_public: bool = False,
-        training: Training | Mapping[str, Any] | None = None,
+        training: TrainingSettings | Mapping[str, Any] | None = None,
+        compute: ComputeSettings | None = None,
         text: Text | Mapping[str, Any] | None = None,
         initial: Sequence[str] = (),
         ids_are_free_of_content: bool = False,
@@ -84,7 +86,7 @@ class Campaign(CampaignRun):
         _require_public(evaluation, evaluation_is_public)
         given = {
             "model": {"name": model, "options": {}} if isinstance(model, str) else None,
-            "training": training.model_dump() if isinstance(training, Training) else dict(training or {}),
+            "training": training_section(training, compute),
             "text": text.model_dump() if isinstance(text, Text) else text,
             "acquisition": _described(acquisition),
             "oracle": as_oracle(oracle).name,
@@ -167,11 +169,11 @@ class Campaign(CampaignRun):
         """Give up the phase that is open, as in CampaignFolder; this campaign goes on with the new settings."""
         result = super().give_up(reason=reason, settings=settings)
         self.config = current_config(self.folder, self.state().settings)
-        make, training = self.parts.learner, self.config.training.settings()
+        make, training = self.parts.learner, self.config.training
 
         def learner(records: Records) -> Learner:
             made = make(records)
-            return Learner(made.model, made.records, multi_label=made.multi_label, settings=training)
+            return Learner(made.model, made.records, multi_label=made.multi_label, settings=training, compute=training)
 
         self._learner = self._loaded = None
         self.parts = replace(self.parts, learner=learner)
@@ -250,7 +252,8 @@ def _parts(
 
     def learner(records: Records) -> Learner:
         built = _built(config.model, pool, records, config.seed) if chosen is None else _module(chosen)
-        return Learner(built, records, multi_label=pool.multi_label, settings=config.training.settings())
+        training = config.training
+        return Learner(built, records, multi_label=pool.multi_label, settings=training, compute=training)
 
     return Parts(
         pool=pool,

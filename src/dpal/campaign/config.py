@@ -2,20 +2,18 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpal.campaign.config_errors import wrong_settings
 from dpal.errors import InvalidArgument, MissingData
 from dpal.planning.request import PlanRequest
-
-if TYPE_CHECKING:
-    from dpal.training.learner import LearnerSettings
+from dpal.training.settings import ComputeSettings, TrainingSettings
 
 NAME = "campaign.yaml"
 
@@ -60,59 +58,21 @@ class Text(_Section):
     max_length: int = 128
 
 
-class Augment(_Section):
-    """Augmented copies of each image; their gradients are averaged before clipping."""
+@dataclass(frozen=True, kw_only=True)
+class Training(ComputeSettings, TrainingSettings):
+    """The section `training`: all fields of both, with their defaults."""
 
-    copies: int = 1
-    flip: bool = False
-    crop: int = 0
+    def __post_init__(self) -> None:
+        TrainingSettings.__post_init__(self)
+        ComputeSettings.__post_init__(self)
 
 
-class Training(_Section):
-    """How to train, apart from the plan."""
-
-    optimizer: str = "nadam"
-    learning_rate: float = 1e-3
-    optimizer_options: dict[str, float] = Field(default_factory=dict)
-    max_grad_norm: float = 1.0
-    average: float | None = 0.99
-    engine: str = "auto"
-    precision: str = "float32"
-    max_physical_batch_size: int = 512
-    augmentation: Augment = Field(default_factory=Augment)
-    pixel_mean: float = 0.5
-    pixel_deviation: float = 0.25
-    device: str = "auto"
-
-    @field_validator("device")
-    @classmethod
-    def _known_device(cls, device: str) -> str:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-            raise ValueError("must be auto, cpu, cuda, or one GPU of several such as cuda:1")
-        return device
-
-    def settings(self) -> "LearnerSettings":
-        # Only here: torch takes seconds to import, and most commands do without it.
-        from dpal.training.augmentation import Augmentation
-        from dpal.training.learner import LearnerSettings
-        from dpal.training.loop import TrainingSettings
-        from dpal.training.sources import Scaling
-
-        return LearnerSettings(
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            optimizer_options=self.optimizer_options,
-            average=self.average,
-            training=TrainingSettings(
-                max_grad_norm=self.max_grad_norm,
-                engine=self.engine,
-                precision=self.precision,
-                max_physical_batch_size=self.max_physical_batch_size,
-                augmentation=Augmentation(**self.augmentation.model_dump()),
-            ),
-            scaling=Scaling(mean=self.pixel_mean, deviation=self.pixel_deviation),
-            device=self.device,
-        )
+def training_section(
+    training: TrainingSettings | Mapping[str, Any] | None, compute: ComputeSettings | None = None
+) -> dict[str, Any]:
+    """The section for settings that were given in Python."""
+    stated = asdict(training) if isinstance(training, TrainingSettings) else dict(training or {})
+    return stated if compute is None else {**stated, **asdict(compute)}
 
 
 class Acquire(_Section):

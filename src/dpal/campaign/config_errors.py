@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -60,3 +61,5 @@ def _names(config: type[BaseModel], prefix: str = "") -> Iterator[str]:
         for section in (field.annotation, *get_args(field.annotation)):
             if isinstance(section, type) and issubclass(section, BaseModel):
                 yield from _names(section, f"{prefix}{name}.")
+            elif is_dataclass(section):
+                yield from (f"{prefix}{name}.{option.name}" for option in fields(section))

@@ -114,7 +114,7 @@ def _with_settings(config: CampaignConfig, settings: Sequence[str]) -> CampaignC
         # Only here: torch takes seconds to import.
         from dpal.training.learner import rehearse_settings
 
-        rehearse_settings(changed.training.settings())
+        rehearse_settings(changed.training, changed.training)
     return changed
 
 

@@ -50,14 +50,15 @@ def run_experiment(
     """
     from dpal.experiments.catalogue import experiment_named
     from dpal.experiments.results import Results
-    from dpal.experiments.sweep import Machine, Sweep
+    from dpal.experiments.sweep import Sweep
+    from dpal.training.settings import ComputeSettings
 
     console = Console(highlight=False)
     sweep = Sweep(
         folder=folder,
         results=Results(results),
         scale=scale,
-        machine=Machine(device=device, precision=precision, max_physical_batch_size=physical_batch),
+        compute=ComputeSettings(device=device, precision=precision, max_physical_batch_size=physical_batch),
         tell=lambda words: console.print(words, markup=False),
     )
     for run, outcome in sweep.run(experiment_named(name), seeds=seed or (), rows=row or ()).items():

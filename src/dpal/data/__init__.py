@@ -1,4 +1,10 @@
-"""Pools of records with stable ids, from arrays, folders, tables, Hugging Face and the paper's datasets. No torch."""
+"""Pools of records with stable ids. This package does without torch.
+
+Read in this order: `pool` (records by id), `records` (what they are made of: arrays, texts; `images` for encoded ones),
+`class_labels` (labels in files become class numbers). Then where pools come from: `arrays`, `folders`, `tables` and
+`hugging_face` (both through `columns`), `named` (published datasets), and `sources`, which opens any of them from a
+configuration. `tokenization`, `memory_map` and `splits` make a pool from another one.
+"""
 
 from dpal.data.arrays import from_arrays, from_numpy_file
 from dpal.data.folders import from_image_folder
@@ -8,7 +14,7 @@ from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.splits import Split, split_by_id
 from dpal.data.tables import from_table
-from dpal.data.texts import tokenized
+from dpal.data.tokenization import tokenized
 
 __all__ = [
     "DATASETS",

@@ -30,15 +30,17 @@ def from_arrays(
     known = class_names(classes)
     if labels is not None and len(labels) != len(names):
         raise BadData(f"There are {len(labels):,} labels for {len(names):,} records.")
-    found = None
+    numbers = None
     if labels is not None:
-        found = label_vectors(list(labels), names, known) if multi_label else class_numbers(list(labels), names, known)
+        numbers = (
+            label_vectors(list(labels), names, known) if multi_label else class_numbers(list(labels), names, known)
+        )
     return Pool(
         name=name,
         ids=names,
         records=records,
         classes=known,
-        labels=found,
+        labels=numbers,
         multi_label=multi_label,
         class_counts_are_public=class_counts_are_public,
         ids_are_places=ids is None,
@@ -54,7 +56,7 @@ def from_numpy_file(
     multi_label: bool = False,
     class_counts_are_public: bool = False,
 ) -> Pool:
-    """A pool from a .npy file with one row a record, as a memory map; labels and ids in .npy files of their own."""
+    """A pool from a .npy file with one row per record, as a memory map. Labels and ids are in separate .npy files."""
     return from_arrays(
         _array(Path(file)),
         classes=classes,
@@ -68,16 +70,16 @@ def from_numpy_file(
 
 def _array(file: Path) -> NDArray[np.generic]:
     if file.suffix != ".npy":
-        raise InvalidArgument("the file of an array", str(file), "a .npy file")
+        raise InvalidArgument("file", str(file), "a .npy file")
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
     try:
-        found = np.load(file, mmap_mode="r", allow_pickle=False)
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise BadData(
-            f"{file} is no array that can be read without running code from it ({type(error).__name__}). Save it with "
-            "numpy.save and a dtype of numbers or texts."
+            f"{file} is not an array that can be read without running code from it ({type(error).__name__}). Save it "
+            "with numpy.save and a dtype of numbers or texts."
         ) from error
-    if found.ndim == 0:
-        raise BadData(f"{file} holds one number, not one row a record.")
-    return found
+    if array.ndim == 0:
+        raise BadData(f"{file} holds one number, not one row per record.")
+    return array

@@ -1,6 +1,6 @@
-"""Labels as they stand in files, turned into class numbers. Nothing is guessed: the classes are said, never collected.
+"""Labels as they are written in files become class numbers. Classes are stated, never collected from the labels.
 
-Collecting them from the labels would publish that a rare class occurs.
+Collecting them would publish that a rare class occurs.
 """
 
 import re
@@ -31,7 +31,7 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
             raise InvalidArgument("classes", classes, "at least 1")
         return tuple(str(number) for number in range(classes))
     if {type(name) for name in classes} & {bool}:
-        allowed = "names in quotes: YAML reads no and yes without them as false and true"
+        allowed = "names in quotes: without them, YAML reads no and yes as false and true"
         raise InvalidArgument("classes", list(classes), allowed)
     names = tuple(str(name) for name in classes)
     if not names or len(set(names)) < len(names):
@@ -40,12 +40,12 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def class_numbers(values: Sequence[object], ids: NDArray[np.str_], classes: tuple[str, ...]) -> NDArray[np.int64]:
-    """A class number a record. Texts are names (or numbers as text), whole numbers positions; empty is unlabelled."""
+    """One class number per record. A text is a name (or a number), a whole number a position; empty is unlabelled."""
     by_name = {name: number for number, name in enumerate(classes)}
     plain = tuple(str(number) for number in range(len(classes)))
     # Classes called 1, 2, 3 and the label 2: the second or the third? Refused below.
     numeric_names = classes != plain and any(re.fullmatch(r"[-+]?\d*\.?\d+\.?", name.strip()) for name in classes)
-    found = np.full(len(values), UNLABELLED, dtype=np.int64)
+    numbers = np.full(len(values), UNLABELLED, dtype=np.int64)
     wrong: list[str] = []
     for row, value in enumerate(values):
         if value is None or (isinstance(value, str) and not value.strip()):
@@ -54,13 +54,13 @@ def class_numbers(values: Sequence[object], ids: NDArray[np.str_], classes: tupl
         if number is None:
             wrong.append(f"{str(ids[row])!r} has {value!r}")
         else:
-            found[row] = number
+            numbers[row] = number
     if wrong:
         raise BadData(
             f"{len(wrong):,} label(s) are outside the classes {_shown(classes)}: {_shown(wrong)}. Correct them, or "
             "add the class."
         )
-    return found
+    return numbers
 
 
 def _number(value: object, by_name: dict[str, int], plain: tuple[str, ...], numeric_names: bool) -> int | None:
@@ -81,8 +81,8 @@ def _number(value: object, by_name: dict[str, int], plain: tuple[str, ...], nume
 
 
 def label_vectors(values: Sequence[object], ids: NDArray[np.str_], classes: tuple[str, ...]) -> NDArray[np.float32]:
-    """A row of targets between 0 and 1 a record, one a class; a record without labels has NaN throughout."""
-    found = np.full((len(values), len(classes)), np.nan, dtype=np.float32)
+    """One row of targets from 0 to 1 per record, one target per class. A record without labels has NaN throughout."""
+    targets = np.full((len(values), len(classes)), np.nan, dtype=np.float32)
     for row, value in enumerate(values):
         if value is None:
             continue
@@ -95,8 +95,8 @@ def label_vectors(values: Sequence[object], ids: NDArray[np.str_], classes: tupl
                 f"The labels of record {str(ids[row])!r} are {value!r}. They must be {len(classes)} numbers from 0 to "
                 f"1, one for each of {_shown(classes)}."
             )
-        found[row] = numbers
-    return found
+        targets[row] = numbers
+    return targets
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -11,15 +11,15 @@ from dpal.data.class_labels import class_names, class_numbers, label_vectors
 from dpal.data.images import image_records
 from dpal.data.pool import Pool, as_ids
 from dpal.data.records import Records, TextRecords, is_text
-from dpal.errors import BadData, InvalidArgument
+from dpal.errors import BadData, DpalError, InvalidArgument
 
 Columns = Mapping[str, Sequence[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """Which columns mean what. Several text columns make one record of several texts; several label columns are
-    multi-label targets, one a class.
+    """What each column means. Several text columns make records of several texts; several label columns are
+    multi-label targets, one per class.
     """
 
     text: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Roles:
 
     def __post_init__(self) -> None:
         if bool(self.text) == (self.image is not None):
-            raise InvalidArgument("the columns", "no text and no image, or both", "text columns or an image column")
+            raise DpalError("Name either text columns or an image column, not both and not neither.")
 
     def names(self) -> tuple[str, ...]:
         """Each column once: the path of an image is often its id too."""
@@ -56,13 +56,13 @@ def pool_from_columns(
     channels: int | None,
     class_counts_are_public: bool,
 ) -> Pool:
-    """The pool. Image paths are taken from `folder` on. Without an id column, a record's row number is its id."""
+    """The pool. Image paths are relative to `folder`. Without an id column, a record's row number is its id."""
     missing = [column for column in roles.names() if column not in columns]
     if missing:
         raise BadData(f"{name} has no column {', '.join(missing)}. Its columns are {', '.join(columns) or 'none'}.")
     count = len(next(iter(columns.values()))) if columns else 0
     if count == 0:
-        raise BadData(f"{name} is empty: there is no record in it.")
+        raise BadData(f"{name} is empty: it has no records.")
     ids = np.arange(1, count + 1).astype(np.str_) if roles.identity is None else as_ids(columns[roles.identity])
     known = class_names(classes)
     return Pool(
@@ -84,10 +84,10 @@ def _records(
         encoded = [_encoded(value, str(ids[row]), folder) for row, value in enumerate(columns[roles.image])]
         return image_records(encoded, ids, size=size, channels=channels)
     texts = list(zip(*(columns[column] for column in roles.text), strict=True))
-    for row, parts in enumerate(texts):
-        if not all(is_text(part) for part in parts):
-            raise BadData(f"The text of record {str(ids[row])!r} is missing or no text.")
-    return TextRecords([tuple(str(part) for part in parts) for parts in texts])
+    for row, cells in enumerate(texts):
+        if not all(is_text(cell) for cell in cells):
+            raise BadData(f"The text of record {str(ids[row])!r} is missing or not a text.")
+    return TextRecords([tuple(str(cell) for cell in cells) for cells in texts])
 
 
 def _encoded(value: object, name: str, folder: Path) -> Path | bytes:
@@ -110,7 +110,7 @@ def _labels(
         values = columns[roles.label[0]]
         return label_vectors(values, ids, classes) if multi_label else class_numbers(values, ids, classes)
     if len(roles.label) != len(classes):
-        raise InvalidArgument("the number of label columns", len(roles.label), f"{len(classes)}, one a class")
+        raise InvalidArgument("the number of label columns", len(roles.label), f"{len(classes)}, one per class")
     rows = zip(*(columns[column] for column in roles.label), strict=True)
     return label_vectors([None if all(_empty(cell) for cell in row) else row for row in rows], ids, classes)
 

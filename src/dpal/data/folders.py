@@ -37,7 +37,7 @@ def from_image_folder(
     labels = None
     if labels_from_folders:
         if all(len(path.parts) == 1 for path in paths):
-            raise InvalidArgument("labels_from_folders", True, f"left out: {root} has no folders with images in it")
+            raise InvalidArgument("labels_from_folders", True, f"left out: {root} has no subfolders with images")
         values = [path.parts[0] if len(path.parts) > 1 else None for path in paths]
         labels = class_numbers(values, names, known)
     return Pool(
@@ -52,14 +52,14 @@ def from_image_folder(
 
 
 def _image_files(root: Path) -> Iterator[Path]:
-    """Links to folders are followed and folders that cannot be read are an error: no record goes missing silently."""
+    """Links to folders are followed, and an unreadable folder is an error: no record goes missing silently."""
     seen: set[Path] = set()
     for place, folders, files in os.walk(root, followlinks=True, onerror=_refuse):
         if Path(place).resolve() in seen:
-            raise BadData(f"The folder {place} is a link to one that is read already: its images would be there twice.")
+            raise BadData(f"The folder {place} links to one that is read already: its images would occur twice.")
         seen.add(Path(place).resolve())
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(place, each) for each in files if Path(each).suffix.lower() in SUFFIXES and each[0] != ".")
+        yield from (Path(place, name) for name in files if Path(name).suffix.lower() in SUFFIXES and name[0] != ".")
 
 
 def _refuse(error: OSError) -> None:

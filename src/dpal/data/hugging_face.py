@@ -9,7 +9,7 @@ from dpal.data.pool import Pool
 from dpal.errors import BadData, MissingData
 from dpal.imports import optional
 
-# Builders that collect the names of the classes from the folders of the records.
+# Builders that take the names of the classes from the folders of the records.
 _COLLECTED = ("imagefolder", "audiofolder", "videofolder")
 
 
@@ -47,9 +47,9 @@ def from_hugging_face(
         dataset = dataset.cast_column(image, optional("datasets", extra="hub").Image(decode=False))
     columns = {column: list(dataset[column]) for column in roles.names()}
     for column in roles.label:
-        # The library's own mark for a class that is not known, as in the test parts of GLUE.
+        # The library marks an unknown class with −1, as in the test splits of GLUE.
         if isinstance(dataset.features[column], optional("datasets", extra="hub").ClassLabel):
-            # Numbers that count the folders' names mean nothing where the classes are stated in another order.
+            # Numbers in the order of the folders' names would be wrong for classes stated in another order.
             names = dataset.features[column].names if collected else None
             columns[column] = [None if value == -1 else names[value] if names else value for value in columns[column]]
     return pool_from_columns(
@@ -70,16 +70,16 @@ def _opened(name: str, split: str, configuration: str | None, revision: str | No
     saved = Path(name)
     try:
         if (saved / "dataset_dict.json").is_file() or (saved / "state.json").is_file():
-            found = library.load_from_disk(name)
-            if hasattr(found, "keys"):
-                return found[split]
-            if found.split is not None and str(found.split) != split:
+            dataset = library.load_from_disk(name)
+            if hasattr(dataset, "keys"):
+                return dataset[split]
+            if dataset.split is not None and str(dataset.split) != split:
                 raise KeyError(split)
-            return found
+            return dataset
         return library.load_dataset(name, configuration, split=split, revision=revision)
     # RuntimeError: a dataset that is a script, which the library no longer runs.
     except (library.exceptions.DatasetsError, KeyError, ValueError, OSError, RuntimeError) as error:
         raise MissingData(
             f"The Hugging Face dataset {name!r} with the split {split!r} cannot be opened ({type(error).__name__}). "
-            "Check the name, the split and its files; without a network, give the folder where it lies."
+            "Check the name, the split and its files. Without a network, give the folder that it is in."
         ) from error

@@ -1,4 +1,4 @@
-"""Encoded images, decoded when they are read, by several threads at once: Pillow decodes outside Python's lock."""
+"""Encoded images, decoded when they are read, by several threads: Pillow decodes without Python's lock."""
 
 import hashlib
 import io
@@ -16,12 +16,12 @@ from dpal.data.records import Form, PartForm, Positions, Records, Values, decodi
 from dpal.errors import BadData, InvalidArgument
 from dpal.imports import optional
 
-# Modes that become 8-bit grey or colour without a choice of ours. 16-bit and float images need one: refused.
+# Modes with one obvious conversion to 8-bit grey or colour. 16-bit and float images have none, and are refused.
 _PLAIN_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 _GREY_MODES = {"1", "L", "LA"}
 # Only these decoders run: Pillow knows dozens more, and one of them hands its input to Ghostscript.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-# Below this many images threads cost more than they give.
+# Up to this many images, threads cost more than they save.
 _FEW = 4
 
 
@@ -46,30 +46,30 @@ class ImageRecords(Records):
 
     def stamp(self) -> str:
         digest = hashlib.sha256()
-        for name, each in zip(self.ids, self.encoded, strict=True):
-            if isinstance(each, Path):
+        for name, encoded in zip(self.ids, self.encoded, strict=True):
+            if isinstance(encoded, Path):
                 try:
-                    facts = each.stat()
+                    facts = encoded.stat()
                 except OSError as error:
-                    raise _missing(each, str(name)) from error
+                    raise _missing(encoded, str(name)) from error
                 digest.update(f"{facts.st_size},{facts.st_mtime_ns};".encode())
             else:
-                digest.update(each)
+                digest.update(encoded)
         return digest.hexdigest()
 
     def stamps(self, positions: Positions) -> list[str]:
-        files = (self.encoded[position] for position in positions.tolist())
+        images = (self.encoded[position] for position in positions.tolist())
         # Encoded bytes are in memory, and much faster to hash than to decode.
         return [
-            file_stamp(each) if isinstance(each, Path) else hashlib.blake2b(each, digest_size=16).hexdigest()
-            for each in files
+            file_stamp(image) if isinstance(image, Path) else hashlib.blake2b(image, digest_size=16).hexdigest()
+            for image in images
         ]
 
     def read(self, positions: Positions) -> Values:
-        found = np.empty((len(positions), self.channels, self.size, self.size), dtype=np.uint8)
+        images = np.empty((len(positions), self.channels, self.size, self.size), dtype=np.uint8)
 
         def fill(row: int) -> None:
-            found[row] = self._decoded(int(positions[row]))
+            images[row] = self._decoded(int(positions[row]))
 
         if len(positions) <= _FEW:
             for row in range(len(positions)):
@@ -77,7 +77,7 @@ class ImageRecords(Records):
         else:
             with ThreadPoolExecutor(decoding_workers()) as workers:
                 list(workers.map(fill, range(len(positions))))
-        return found
+        return images
 
     def picture(self, position: int) -> NDArray[np.uint8]:
         """The image as it is, uncropped, (height, width) or (height, width, 3): for people to look at."""
@@ -93,20 +93,20 @@ class ImageRecords(Records):
 def image_records(
     encoded: Sequence[Path | bytes], ids: NDArray[np.str_], *, size: int | None, channels: int | None
 ) -> ImageRecords:
-    """Image records. Size and channels are stated: taken from an image, they would tell about that record."""
+    """Image records. Size and channels are stated: taken from an image, they would reveal something about it."""
     if size is None or channels is None:
         raise InvalidArgument(
             "the form of the images (size, channels)",
             (size, channels),
             "stated in full: size=64 for 64 × 64 pixels, and channels=1 for grey, 3 for colour. It is never taken from "
-            "the images, because the models show it",
+            "the images, because the published models reveal it",
         )
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("size", size, "a whole number of pixels, at least 1")
     if channels not in (1, 3):
         raise InvalidArgument("channels", channels, "1 for grey, 3 for colour")
     if len(encoded) == 0:
-        raise BadData("The pool is empty: there is no image in it.")
+        raise BadData("The pool is empty: it has no images.")
     return ImageRecords(encoded=encoded, ids=ids, channels=channels, size=size)
 
 
@@ -120,18 +120,18 @@ def opened(encoded: Path | bytes, name: str) -> Any:
         # Read whole: a decoder that fails would leave a file open.
         content = io.BytesIO(encoded.read_bytes() if isinstance(encoded, Path) else encoded)
         image = library.open(content, formats=_FORMATS)
-        # Phones put a preview behind the photograph (MPO). In other files, every frame may be the one that is meant.
+        # Phones append a preview to the photograph (MPO). In other files, any frame may be the one that is meant.
         frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
         many_bits = _has_many_bits(image)
         image.load()
-        # The person who labels sees it upright, so the model does.
+        # People who label see it upright, so the model must too.
         optional("PIL.ImageOps", extra="data").exif_transpose(image, in_place=True)
         transparent = image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255
     # Pillow raises whatever its decoders do: OSError, SyntaxError, ValueError, struct.error and more.
     except Exception as error:
         where = f" ({encoded})" if isinstance(encoded, Path) else ""
         raise BadData(
-            f"The image of record {name!r}{where} cannot be decoded ({type(error).__name__}). Mend or remove it."
+            f"The image of record {name!r}{where} cannot be decoded ({type(error).__name__}). Repair or remove it."
         ) from error
     if many_bits or image.mode not in _PLAIN_MODES:
         raise BadData(
@@ -153,7 +153,7 @@ def _missing(file: Path, name: str) -> BadData:
 
 
 def _has_many_bits(image: Any) -> bool:
-    """Pillow cuts 16 bits a colour down to 8 without a word; only how it is about to read the file tells."""
+    """Pillow silently reduces 16 bits per colour to 8. Only how it is about to read the file shows it."""
     return any(
         ";16" in str(form) or (decoder.startswith("ppm") and isinstance(form, tuple) and form[1] > 255)
         for decoder, _, _, form in image.tile
@@ -166,6 +166,6 @@ def _middle(image: Any, side: int) -> Any:
     left, top = (image.width - shorter) // 2, (image.height - shorter) // 2
     plain = image.convert("L" if image.mode in _GREY_MODES else "RGB")
     library = optional("PIL.Image", extra="data")
-    # Cut first: resizing a box of a larger image would let what lies outside into the margin.
+    # Cropped first: resizing a box of a larger image would blend in what is outside the box.
     square = plain.crop((left, top, left + shorter, top + shorter))
     return square.resize((side, side), library.Resampling.BILINEAR)

@@ -1,4 +1,4 @@
-"""Decoded once, read ever after: a pool whose images lie in one memory map on disk."""
+"""A pool whose decoded images are in one memory map on disk: decoded once, read many times."""
 
 import hashlib
 import os
@@ -12,20 +12,20 @@ from rich.progress import track
 
 from dpal.data.pool import Pool
 from dpal.data.records import ArrayRecords
-from dpal.errors import BadData, DpalError, InvalidArgument
+from dpal.errors import BadData, DpalError
 
 _CHUNK = 1024
 
 
 def as_memory_map(pool: Pool, folder: Path | str) -> Pool:
-    """The same pool, its records in a .npy file in this folder, built on the first call, whole or not at all.
+    """The same pool with its records in a .npy file in this folder, built on the first call, whole or not at all.
 
-    The file's name holds a hash of the ids, the shape and the state of the files behind it, so another pool, another
-    size or changed images get a file of their own.
+    The file's name contains a hash of the ids, the shape and the state of the source files, so another pool, another
+    size or changed images get another file.
     """
     form = pool.records.form
     if set(form) != {""}:
-        raise InvalidArgument("the records", "of several arrays", "of one array, such as images")
+        raise BadData("Only records of one array, such as images, can be kept in a memory map.")
     dtype, shape = form[""].dtype, (len(pool), *form[""].shape)
     facts = (pool.fingerprint(), pool.records.stamp(), str(shape), str(dtype))
     key = hashlib.sha256("|".join(facts).encode()).hexdigest()[:16]
@@ -41,16 +41,16 @@ def as_memory_map(pool: Pool, folder: Path | str) -> Pool:
     try:
         stored = np.load(place, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise BadData(f"{place} is broken ({type(error).__name__}). Remove it; it is then built again.") from error
+        raise BadData(f"{place} is broken ({type(error).__name__}). Remove it, and it will be built again.") from error
     if stored.shape != shape or stored.dtype != dtype:
         raise BadData(f"{place} holds {stored.dtype} of {stored.shape} instead of {dtype} of {shape}. Remove it.")
     return replace(pool, records=ArrayRecords(stored))
 
 
 def _build(pool: Pool, place: Path, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> None:
-    """Written as a plain file: on a full disk, writing to a memory map would end the process without a word."""
+    """Written as a plain file: on a full disk, writing to a memory map would kill the process silently."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own, since other threads and other machines may be building the same.
+    # A unique name, since other threads and machines may be building the same map.
     draft = place.with_name(f"{place.name}.{uuid.uuid4().hex}.draft")
     starts = range(0, len(pool), _CHUNK)
     try:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpal.data.class_labels import UNLABELLED
 from dpal.data.records import Positions, Records, is_text
-from dpal.errors import BadData, DpalError, InvalidArgument
+from dpal.errors import BadData, DpalError
 
 _SHOWN = 5
 # numpy gives every text the room of the longest: one page of text as an id would cost gigabytes.
@@ -19,9 +19,9 @@ _LONGEST_ID = 1024
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """Records by id. How many there are and the names of the classes are public; labels and their counts are not.
+    """Records by id. Their number and the names of the classes are public; labels and their counts are not.
 
-    Labels are class numbers (−1 where there is none), or for several labels a record rows of targets (NaN where none).
+    Labels are class numbers (−1: no label). With several labels per record they are rows of targets (NaN: no label).
     """
 
     name: str
@@ -31,16 +31,16 @@ class Pool:
     labels: NDArray[np.int64] | NDArray[np.float32] | None = field(repr=False, default=None)
     multi_label: bool = False
     class_counts_are_public: bool = False
-    # Ids may be shown outside: they tell nothing about a record, as in a published dataset.
+    # Ids may be shown to others: they reveal nothing about a record, as in a published dataset.
     ids_are_free_of_content: bool = False
-    # The name of the published dataset this is a part of.
+    # The name of the published dataset that the records come from.
     published: str | None = None
-    # Ids are row numbers or paths inside a folder: they say nothing about which record it is in another file or folder.
+    # Ids are row numbers or paths inside a folder: in another file or folder they would mean other records.
     ids_are_places: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
-            raise BadData(f"The pool {self.name} is empty: there is no record in it.")
+            raise BadData(f"The pool {self.name} is empty.")
         if len(self.ids) != len(self.records):
             raise BadData(f"The pool {self.name} has {len(self.ids):,} ids for {len(self.records):,} records.")
         self._check_ids()
@@ -52,8 +52,8 @@ class Pool:
         twice = unique[counts > 1]
         if len(twice):
             raise BadData(
-                f"{len(twice):,} id(s) of the pool {self.name} stand twice or more: {_few(twice)}. An id must mean one "
-                "record for good."
+                f"{len(twice):,} id(s) of the pool {self.name} occur more than once: {_few(twice)}. An id must always "
+                "mean the same single record."
             )
         if unique[0] == "":
             raise BadData(f"A record of the pool {self.name} has an empty id.")
@@ -83,22 +83,22 @@ class Pool:
         return np.argsort(self.ids, kind="stable")
 
     def positions(self, ids: Iterable[str]) -> Positions:
-        """Where these ids stand; an id that is not there is an error."""
+        """The positions of these ids. An unknown id is an error."""
         wanted = as_ids(ids)
         if not len(wanted):
             return np.empty(0, dtype=np.int64)
         places = np.searchsorted(self.ids, wanted, sorter=self._order)
-        found = self._order[np.minimum(places, len(self.ids) - 1)]
-        unknown = self.ids[found] != wanted
+        positions = self._order[np.minimum(places, len(self.ids) - 1)]
+        unknown = self.ids[positions] != wanted
         if unknown.any():
             raise BadData(
                 f"{int(unknown.sum()):,} id(s) are not in the pool {self.name}: {_few(wanted[unknown])}. Its ids look "
                 f"like {str(self.ids[0])!r}."
             )
-        return found
+        return positions
 
     def take(self, ids: Iterable[str], *, name: str | None = None) -> "Pool":
-        """The pool of these records alone, in this order."""
+        """A pool of only these records, in this order."""
         positions = self.positions(ids)
         return replace(
             self,
@@ -118,8 +118,9 @@ class Pool:
     def class_counts(self) -> dict[str, float]:
         """How many records each class has, if that is public."""
         if not self.class_counts_are_public:
-            raise InvalidArgument(
-                "class_counts_are_public", False, "True where the counts of classes may be known; they are private"
+            raise DpalError(
+                f"The counts of classes of the pool {self.name} are private. If they may be known, make the pool with "
+                "class_counts_are_public=True."
             )
         if self.labels is None:
             raise DpalError(f"The pool {self.name} has no labels to count.")
@@ -128,7 +129,7 @@ class Pool:
         return {name: float(total) for name, total in zip(self.classes, sums, strict=True)}
 
     def fingerprint(self) -> str:
-        """A hash of the ids in their order: it tells one pool from another without touching what is private."""
+        """A hash of the ids in their order: it tells pools apart without using anything private."""
         digest = hashlib.sha256()
         for name in self.ids:
             digest.update(str(name).encode() + b"\0")
@@ -136,7 +137,7 @@ class Pool:
 
 
 def as_ids(names: Iterable[object]) -> NDArray[np.str_]:
-    """Ids as texts. A number is written out; anything else must be a text already."""
+    """Ids as texts. Whole numbers are converted; anything else must be a text already."""
     texts: list[str] = []
     for row, name in enumerate(names):
         if isinstance(name, bool) or not isinstance(name, str | int | np.integer):

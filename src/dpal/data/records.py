@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpal.errors import BadData, InvalidArgument
 
 Positions: TypeAlias = NDArray[np.int64]
-# Rows of one array, or of several by name, as text models take them.
+# Rows of one array, or of several arrays by name, as text models need them.
 Values: TypeAlias = NDArray[np.generic] | dict[str, NDArray[np.generic]]
 
 
@@ -42,12 +42,12 @@ class Records(ABC):
 
     @abstractmethod
     def read(self, positions: Positions) -> Values:
-        """The records at these positions, one a row."""
+        """The records at these positions, one per row."""
 
     @property
     @abstractmethod
     def form(self) -> Form:
-        """The dtype and shape of every record, known without reading one: what a single record is like is private."""
+        """The dtype and shape of every record, known without reading one: a single record's form is private."""
 
     @property
     def bytes_each(self) -> int:
@@ -59,16 +59,16 @@ class Records(ABC):
         return Subset(self, positions)
 
     def stamp(self) -> str:
-        """Changes when the files behind the records do, as far as their sizes and times tell."""
+        """Changes when the files behind the records do, as far as their sizes and times show."""
         return ""
 
     def stamps(self, positions: Positions) -> list[str]:
-        """What tells a changed record without reading it: its file's size and times. Empty where only reading tells."""
+        """Shows a changed record without reading it: its file's size and times. Empty where only reading can tell."""
         return [""] * len(positions)
 
 
 def file_stamp(file: Path | str) -> str:
-    """Size, and times of the content and of the name: files that were exchanged for each other are noticed too."""
+    """A file's size and its times of modification and of renaming: swapped files are noticed too."""
     try:
         facts = os.stat(file)  # noqa: PTH116 (a cell may hold something too long for a path)
     except (OSError, ValueError):
@@ -89,10 +89,10 @@ class ArrayRecords(Records):
         for name, part in parts.items():
             # What type checkers know, users may not: lists, data frames and tensors end up here.
             if not isinstance(part, np.ndarray) or part.ndim == 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidArgument(f"the array {name}", type(part).__name__, "a numpy array with one row a record")
+                raise InvalidArgument(f"the array {name}", type(part).__name__, "a numpy array with one row per record")
         lengths = {name: len(part) for name, part in parts.items()}
         if len(set(lengths.values())) > 1:
-            raise BadData(f"The arrays have different numbers of records: {lengths}. Each needs one row a record.")
+            raise BadData(f"The arrays have different numbers of records: {lengths}. Each needs one row per record.")
         for name, part in parts.items():
             if part.dtype.kind not in "buif":
                 raise BadData(f"The array {name} holds {part.dtype}. Records must be numbers.")
@@ -114,7 +114,7 @@ class ArrayRecords(Records):
         return {name: PartForm(dtype=part.dtype, shape=part.shape[1:]) for name, part in parts.items()}
 
     def stamp(self) -> str:
-        """Of the contents: an array in memory has no file whose time would tell."""
+        """A hash of the contents: an array in memory has no file whose time could show a change."""
         digest = hashlib.sha256()
         for name, part in sorted(self._parts().items()):
             digest.update(f"{name},{part.dtype.str},{part.shape};".encode())
@@ -135,9 +135,9 @@ class TextRecords(Records):
     texts: Sequence[tuple[str, ...]] = field(repr=False)
 
     def __post_init__(self) -> None:
-        # A plain text here would be taken apart into its letters.
-        if any(isinstance(each, str) or len(each) != len(self.texts[0]) for each in self.texts):
-            raise InvalidArgument("the texts", "of different kinds", "tuples, all with the same number of texts")
+        # A plain string here would be split into its letters.
+        if any(isinstance(texts, str) or len(texts) != len(self.texts[0]) for texts in self.texts):
+            raise BadData("The records are not all alike. Each must be a tuple with the same number of texts.")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -155,7 +155,7 @@ class TextRecords(Records):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subset(Records):
-    """Some of other records, in an order of their own."""
+    """Some of the records of another collection, in any order."""
 
     whole: Records
     positions: Positions = field(repr=False)
@@ -177,12 +177,12 @@ class Subset(Records):
         return self.whole.stamps(self.positions[positions])
 
 
-def _not_numbers() -> InvalidArgument:
-    return InvalidArgument("the records", "texts", "made into numbers first: dpal.data.tokenized(pool, model=...)")
+def _not_numbers() -> BadData:
+    return BadData("Texts must be tokenized first: give `text.tokenizer`, or use dpal.data.tokenized(pool, model=...).")
 
 
 def is_text(value: object) -> bool:
-    """Whether this is a text that can be written down: half a surrogate pair (a cut emoji) cannot."""
+    """Whether this is a text that can be encoded. Half a surrogate pair (a cut emoji) cannot."""
     if not isinstance(value, str):
         return False
     try:
@@ -193,7 +193,7 @@ def is_text(value: object) -> bool:
 
 
 def decoding_workers() -> int:
-    """How many threads decode at once: one a core that this process may use."""
+    """How many threads decode at once: one per core that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

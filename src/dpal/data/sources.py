@@ -1,4 +1,4 @@
-"""A pool from a configuration: the name of a source, and its options."""
+"""Opens a pool from a configuration: the name of a source and its options."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from dpal.data.hugging_face import from_hugging_face
 from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.tables import from_table
-from dpal.errors import InvalidArgument
+from dpal.errors import DpalError, InvalidArgument
 from dpal.imports import named
 
 SOURCES: dict[str, Callable[..., Pool]] = {
@@ -25,7 +25,7 @@ _PATHS = ("file", "folder", "labels", "ids")
 
 
 def with_absolute_paths(options: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """The options with their paths made absolute from `base` on, so that they hold wherever they are used."""
+    """The options with paths made absolute, starting from `base`, so that they are valid anywhere."""
     return {
         name: str((base / Path(value).expanduser()).resolve()) if name in _PATHS and isinstance(value, str) else value
         for name, value in options.items()
@@ -43,5 +43,5 @@ def open_pool(source: str, options: Mapping[str, Any]) -> Pool:
         raise InvalidArgument(f"the options of the source {source}", dict(options), f"of {known} ({error})") from error
     pool = opener(**options)
     if not isinstance(pool, Pool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArgument(f"what {source} returns", type(pool).__name__, "a Pool: use dpal.data.from_arrays, say")
+        raise DpalError(f"{source} returned a {type(pool).__name__} instead of a Pool, as dpal.data.from_arrays makes.")
     return pool

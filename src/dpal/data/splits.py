@@ -1,4 +1,4 @@
-"""Splits by id: who is in which part depends on the id and a public salt alone, so it never changes with the order."""
+"""Splits by id: a record's part depends only on its id and a public salt, never on the order of records."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ class Split:
     parts: Mapping[str, tuple[str, ...]]
 
     def write(self, file: Path | str) -> None:
-        """Write it down, whole or not at all."""
+        """Write it to a file, whole or not at all."""
         path = Path(file)
         draft = path.with_name(path.name + ".draft")
         document = {"salt": self.salt, "parts": {name: list(ids) for name, ids in self.parts.items()}}
@@ -28,7 +28,7 @@ class Split:
 
     @staticmethod
     def read(file: Path | str) -> "Split":
-        """A split that was written down."""
+        """Read a split from a file."""
         path = Path(file)
         if not path.is_file():
             raise MissingData(f"There is no file {path}.")
@@ -37,15 +37,15 @@ class Split:
             parts = {str(name): _listed(ids) for name, ids in document["parts"].items()}
             split = Split(salt=str(document["salt"]), parts=parts)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadData(f"{path} is no split: it needs a salt and parts with lists of ids.") from error
-        everyone = [name for ids in split.parts.values() for name in ids]
-        if len(set(everyone)) < len(everyone):
-            raise BadData(f"{path} has an id in two places. Parts of a split have no record in common.")
+            raise BadData(f"{path} is not a split: it needs a salt and parts with lists of ids.") from error
+        all_ids = [name for ids in split.parts.values() for name in ids]
+        if len(set(all_ids)) < len(all_ids):
+            raise BadData(f"{path} has an id twice. The parts of a split must not overlap.")
         return split
 
 
 def _listed(ids: object) -> tuple[str, ...]:
-    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
         raise TypeError(type(ids))
     return tuple(ids)
 
@@ -53,11 +53,11 @@ def _listed(ids: object) -> tuple[str, ...]:
 def split_by_id(ids: Iterable[str], sizes: Mapping[str, int | float], *, salt: str) -> Split:
     """Parts of these sizes: whole numbers of records, or fractions below 1; one may be −1, for the rest.
 
-    Records are put in the order of a hash of salt and id, which looks random and is the same everywhere.
+    Records are sorted by a hash of salt and id, an order that looks random and is the same everywhere.
     """
     names = [str(name) for name in ids]
     if len(set(names)) < len(names):
-        raise BadData("An id stands twice. A split is by id, so each must mean one record.")
+        raise BadData("An id occurs twice. A split is by id, so each id must mean one record.")
     counts = _counts(sizes, len(names))
     ordered = sorted(names, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
     parts: dict[str, tuple[str, ...]] = {}
@@ -75,14 +75,16 @@ def _counts(sizes: Mapping[str, int | float], available: int) -> dict[str, int]:
         if isinstance(size, float) and 0 < size < 1:
             counts[part] = int(size * available)
             if counts[part] == 0:
-                raise InvalidArgument(f"the size of the part {part}", size, f"one record at least of {available:,}")
+                raise InvalidArgument(
+                    f"the size of the part {part}", size, f"large enough for at least one of {available:,} records"
+                )
         elif isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
             counts[part] = int(size)
         elif size != -1:
             raise InvalidArgument(f"the size of the part {part}", size, "a whole number, a fraction below 1, or -1")
     rest = [part for part, size in sizes.items() if size == -1]
     if len(rest) > 1:
-        raise InvalidArgument("the parts that take the rest", rest, "one at most")
+        raise InvalidArgument("the parts that take the rest", rest, "at most one")
     left = available - sum(counts.values())
     if left < (1 if rest else 0):
         raise InvalidArgument("the parts together", sum(counts.values()), f"at most the {available:,} records")

@@ -29,14 +29,14 @@ def from_table(
     folder: Path | str | None = None,
     class_counts_are_public: bool = False,
 ) -> Pool:
-    """A pool from a table's columns: texts or images (paths from the table's folder on, or encoded bytes).
+    """A pool from a table's columns: texts or images (paths relative to the table's folder, or encoded bytes).
 
     Images need `size` and `channels` (1 for grey, 3 for colour). Without an id column a record's id is its row number,
     which is only as stable as the file.
     """
     path = Path(file)
     if path.suffix.lower() not in FORMATS:
-        raise InvalidArgument("the file", str(path), f"one of {', '.join(FORMATS)}")
+        raise InvalidArgument("file", str(path), f"one of {', '.join(FORMATS)}")
     if not path.is_file():
         raise MissingData(f"There is no file {path}.")
     roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column)
@@ -54,9 +54,9 @@ def from_table(
 
 
 def read_columns(path: Path, wanted: Sequence[str], *, may_be_absent: Sequence[str] = ()) -> Columns:
-    """The wanted columns that the file has, or the file's column names with nothing in them where one is missing.
+    """The wanted columns. If one is missing, all columns of the file, empty.
 
-    A line of JSON may leave out what may be absent: the label of a record that has none.
+    A line of JSON may leave out a column that may be absent, such as the label of a record without one.
     """
     match path.suffix.lower():
         case ".parquet":
@@ -69,7 +69,7 @@ def read_columns(path: Path, wanted: Sequence[str], *, may_be_absent: Sequence[s
 
 def _separated(path: Path, wanted: Sequence[str], *, tabs: bool) -> Columns:
     csv.field_size_limit(_LONGEST_CELL)
-    # TSV files of the field (SST-2, GLUE) hold quotation marks that quote nothing.
+    # Common TSV files (SST-2, GLUE) contain quotation marks that quote nothing.
     options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tabs else {"strict": True}
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
@@ -84,7 +84,7 @@ def _separated(path: Path, wanted: Sequence[str], *, tabs: bool) -> Columns:
                     continue
                 if len(row) != len(header):
                     raise BadData(
-                        f"Line {reader.line_num} of {path} has {len(row)} cells, its header {len(header)}. "
+                        f"Line {reader.line_num} of {path} has {len(row)} cells, but the header has {len(header)}. "
                         "Nothing was read."
                     )
                 for name, place in zip(wanted, places, strict=True):
@@ -111,18 +111,18 @@ def _json_lines(path: Path, wanted: Sequence[str], may_be_absent: Sequence[str])
                 continue
             try:
                 record = json.loads(line)
-            # ValueError: also numbers of thousands of digits. RecursionError: brackets in brackets without end.
+            # ValueError: also numbers with thousands of digits. RecursionError: endlessly nested brackets.
             except (ValueError, RecursionError) as error:
-                raise BadData(f"Line {number} of {path} is no JSON. Nothing was read.") from error
+                raise BadData(f"Line {number} of {path} is not JSON. Nothing was read.") from error
             if not isinstance(record, dict):
-                raise BadData(f"Line {number} of {path} is no object with named fields.")
+                raise BadData(f"Line {number} of {path} is not an object with named fields.")
             missing = [name for name in wanted if name not in record and name not in may_be_absent]
             if missing:
                 raise BadData(f"Line {number} of {path} has no {', '.join(missing)}; it has {', '.join(record)}.")
             seen.update(record)
             for name in wanted:
                 columns[name].append(record.get(name))
-    # A name that no line has is a slip of the pen, not a pool without labels.
+    # A name that no line has is a typo, not a pool without labels.
     return columns if seen >= set(wanted) else {name: [] for name in sorted(seen)}
 
 
@@ -136,6 +136,6 @@ def _parquet(path: Path, wanted: Sequence[str]) -> Columns:
             return _refused_header(path, names)
         table = file.read(columns=list(wanted))
         return {name: table.column(name).to_pylist() for name in wanted}
-    # UnicodeDecodeError: a column of texts that holds other bytes, which Parquet's writers do not check.
+    # UnicodeDecodeError: a text column with bytes that are not UTF-8, which Parquet writers do not check.
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise BadData(f"{path} cannot be read as Parquet ({type(error).__name__}). Is it whole?") from error
+        raise BadData(f"{path} cannot be read as Parquet ({type(error).__name__}). Is it complete?") from error

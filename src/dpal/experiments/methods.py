@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpal.experiments.runs import Row
+from dpal.training.settings import Augmentation
 
 SELECTION_EPSILON = 2.0
 ACQUISITIONS = ("least-confidence", "minimum-margin", "entropy", "bald")
@@ -15,7 +16,7 @@ _TITLES = {
 }
 _LAPLACE = {"selection": "laplace", "selection_epsilon": SELECTION_EPSILON}
 _THRESHOLD = {"selection": "threshold", "selection_epsilon": SELECTION_EPSILON, "accounting": "branch"}
-_COPIES = {"augmentation": {"copies": 4, "flip": True, "crop": 4}}
+_COPIES = {"augmentation": Augmentation(copies=4, flip=True, crop=4)}
 
 
 def random(task: str, *, name: str = "random", title: str = "Random", **changes: Any) -> Row:

@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpal.experiments.scales import FULL, SCALES
 from dpal.experiments.tasks import TASKS, Task
+from dpal.training.settings import Augmentation, TrainingSettings
 
 # The average is kept in every run, whether or not the run selects and predicts with it: it costs nothing.
 AVERAGE_DECAY = 0.99
@@ -20,7 +21,7 @@ class Row:
     name: str
     title: str
     task: str
-    # Arguments of dpal.plan and of the campaign's training on top of the task's.
+    # Arguments of dpal.plan and of TrainingSettings, on top of the task's.
     plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
     training: Mapping[str, Any] = field(default_factory=dict[str, Any])
     acquisition: str = "entropy"
@@ -61,6 +62,9 @@ class Run:
         epochs = task.epochs_of_campaign / len(sizes)
         if row.at_once:
             sizes, epochs = [sum(sizes)], task.epochs
+        if "epochs" in row.plan:
+            # A row states epochs for the task at full scale.
+            epochs = row.plan["epochs"] * task.epochs / TASKS[row.task].epochs
         if row.plan_only_phases is not None:
             sizes = _in_phases(task, row.plan_only_phases)
         return {
@@ -70,16 +74,20 @@ class Run:
             "initial_size": sizes[0],
             "query_sizes": sizes[1:],
             "batch_size": min(task.batch_size, sizes[0]),
-            "epochs": epochs,
             "planner": "no-al" if row.at_once else "step-amplification",
             "selection": "random",
             "accountant": "rdp",
             "accounting": "basic",
             **row.plan,
+            "epochs": epochs,
         }
 
-    def training(self) -> dict[str, Any]:
-        """The training section of the campaign, apart from where it runs."""
+    def training(self) -> TrainingSettings:
+        """How it is trained."""
+        return TrainingSettings(**self._stated_training())
+
+    def _stated_training(self) -> dict[str, Any]:
+        """What the task and the row say about training; the rest are defaults."""
         task = self.task
         return {
             "optimizer": task.optimizer,
@@ -109,7 +117,10 @@ class Run:
                 "test_size": task.test_size,
             },
             "plan": self.plan_arguments(),
-            "training": self.training(),
+            "training": {
+                name: asdict(value) if isinstance(value, Augmentation) else value
+                for name, value in self._stated_training().items()
+            },
             "measured_average": self.row.average or AVERAGE_DECAY,
             "model": {"name": task.model, "options": self.model_options()},
             "acquisition": self.row.acquisition,

@@ -18,25 +18,14 @@ from dpal.experiments.tracking_learner import TrackingLearner, tracking
 from dpal.models.registry import build_model
 from dpal.planning.plan import Plan
 from dpal.planning.request import plan
+from dpal.training.settings import ComputeSettings
 
 _PLANNING_REPEATS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """Where and how a run is computed. It is recorded, but it is not part of what identifies the run."""
-
-    device: str = "auto"
-    precision: str = "float32"
-    max_physical_batch_size: int = 512
-
-    def training(self, copies: int) -> dict[str, Any]:
-        """For the training section. Batches on the device count images, so that copies do not need more memory."""
-        return {
-            "device": self.device,
-            "precision": self.precision,
-            "max_physical_batch_size": max(1, self.max_physical_batch_size // copies),
-        }
+def with_copies(compute: ComputeSettings, copies: int) -> ComputeSettings:
+    """The batch on the device counts images: augmented copies must not need more memory."""
+    return replace(compute, max_physical_batch_size=max(1, compute.max_physical_batch_size // copies))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +35,8 @@ class Sweep:
     folder: Path
     results: Results
     scale: str
-    machine: Machine = field(default_factory=Machine)
+    # Where the runs are computed. It is recorded, and is not part of what a run is.
+    compute: ComputeSettings = field(default_factory=ComputeSettings)
     tell: Callable[[str], None] = lambda words: None
     _pools: dict[str, tuple[Pool, Pool]] = field(default_factory=dict[str, tuple[Pool, Pool]], init=False)
 
@@ -131,7 +121,6 @@ class Sweep:
 
     def _created(self, run: Run, folder: Path, pool: Pool, tested: Pool, model: object) -> Campaign:
         training = run.training()
-        copies = int(training.get("augmentation", {}).get("copies", 1))
         arguments: dict[str, Any] = {**run.plan_arguments(), "pool_size": len(pool)}
         return Campaign.create(
             folder,
@@ -142,7 +131,8 @@ class Sweep:
             oracle="simulated",
             evaluation=tested,
             evaluation_is_public=True,
-            training={**training, **self.machine.training(copies)},
+            training=training,
+            compute=with_copies(self.compute, training.augmentation.copies),
             text=run.task.text,
             seed=run.seed,
             not_private=True,

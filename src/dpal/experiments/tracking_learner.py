@@ -17,6 +17,7 @@ class TrackingLearner(Learner):
             learner.records,
             multi_label=learner.multi_label,
             settings=replace(learner.settings, average=decay),
+            compute=learner.compute,
         )
         self.predicts_with_average = predicts_with_average
 

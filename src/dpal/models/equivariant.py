@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.errors import InvalidArgument
-from dpal.training.engines.shared_layers import TiedConvolution, TiedGroupNorm
+from dpal.training.engines.tied_layers import TiedConvolution, TiedGroupNorm
 
 # A symmetry is (quarter turns, flipped): first the flip of the columns, then the turns.
 Symmetry = tuple[int, int]
@@ -58,7 +58,7 @@ class _SymmetricConvolution(TiedConvolution):
         return self._turned_back(turned_images), self._turned_back(turned_gradients)
 
     def _turned_back(self, each: list[Tensor]) -> Tensor:
-        """One after the other for each row; channels last, so that a GPU reads and writes neighbours together."""
+        """One after another for each row; channels last, so that a GPU reads and writes neighbours together."""
         last = [turned(images, inverse(g)).permute(0, 2, 3, 1) for images, g in zip(each, self.symmetries, strict=True)]
         return torch.stack(last, dim=1).flatten(0, 1).permute(0, 3, 1, 2)
 
@@ -72,7 +72,7 @@ class _SymmetricConvolution(TiedConvolution):
 
 
 def _square(images: Tensor) -> Tensor:
-    """With zeros on the right or below, so that turned images fit together; a convolution sees zeros there anyway."""
+    """Padded with zeros on the right or below, so that turned images have one shape. Convolutions pad there anyway."""
     height, width = images.shape[-2:]
     side = max(height, width)
     return images if height == width else functional.pad(images, (0, side - width, 0, side - height))
@@ -106,7 +106,7 @@ class GroupConvolution(_SymmetricConvolution):
 
 
 class FieldBlock(nn.Module):
-    """Convolution, norm, Mish and perhaps a pool that halves the sides."""
+    """Convolution, norm, Mish and, if asked for, a pool that halves the sides."""
 
     def __init__(self, convolution: nn.Module, fields: int, order: int, *, pool: bool = False) -> None:
         super().__init__()
@@ -150,9 +150,9 @@ class Restriction(nn.Module):
 
 
 class EquivariantResNet9(nn.Module):
-    """The shape of ResNet-9 with feature fields. By default logits see which quarter of the image a feature is in.
+    """The shape of ResNet-9 with feature fields. By default logits depend on the quarter of the image a feature is in.
 
-    With `parts=1` they ignore the kept symmetries: there is one mean over all places.
+    With `parts=1` they are invariant under the kept symmetries: there is one mean over all positions.
 
     It has the channels of ResNet-9 and a fifth of its parameters: fewer parameters take less noise, which is why such
     networks do well in private training (arXiv:2301.13104).
@@ -172,7 +172,7 @@ class EquivariantResNet9(nn.Module):
         super().__init__()
         closed = all(product(g, h) in last_symmetries for g in last_symmetries for h in last_symmetries)
         if not last_symmetries or not closed or not set(last_symmetries) <= set(SQUARE):
-            raise InvalidArgument("last_symmetries", last_symmetries, "a group: closed under doing one after the other")
+            raise InvalidArgument("last_symmetries", last_symmetries, "a group: closed under composition")
         if parts < 1:
             raise InvalidArgument("parts", parts, "at least 1: parts of each side to average over")
         self.last_symmetries, self.parts = last_symmetries, parts
@@ -195,11 +195,11 @@ class EquivariantResNet9(nn.Module):
         if min(images.shape[-2:]) < 8:
             raise InvalidArgument("the size of the images", tuple(images.shape[-2:]), "at least 8 × 8")
         fields = self.features(images).unflatten(1, (-1, len(self.last_symmetries)))
-        # The largest over symmetries does not know how the image was turned.
+        # The maximum over symmetries does not depend on how the image was turned.
         means = functional.adaptive_avg_pool2d(fields.amax(dim=2), self.parts)
         return self.classifier(self.dropout(means.flatten(1)))
 
 
 def _norm_groups(fields: int) -> int:
-    """Two fields a group, as 32 groups have in the plain network; one where the number is odd."""
+    """Two fields per group, as in the plain network with 32 groups; one if the number is odd."""
     return fields // 2 if fields % 2 == 0 else fields

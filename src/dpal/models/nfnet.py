@@ -1,4 +1,4 @@
-"""NFNet-F0 (arXiv:2102.06171): a deep network without normalisation layers, so nothing mixes records.
+"""NFNet-F0 (arXiv:2102.06171): a deep network without layers that normalise over records.
 
 Parameters are named as in timm's dm_nfnet_f0, so that its published weights load.
 """
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# What keeps the variance of GELU's output at 1.
+# Keeps the variance of GELU's output at 1.
 _GELU_GAIN = 1.7015043497085571
 _ALPHA = 0.2
 _GROUP_SIZE = 128
@@ -140,7 +140,7 @@ class NFNetF0(nn.Module):
         return self.head(self.final_act(self.final_conv(self.stages(self.stem(images)))))
 
     def load_pretrained(self, weights: dict[str, Tensor]) -> None:
-        """Take over published weights, all but a classifier of another size; filters for colour become grey's."""
+        """Load published weights, except a classifier of another size. Colour filters are summed for grey images."""
         own = self.state_dict()
         taken = dict(weights)
         first = "stem.conv1.weight"

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dpal.errors import InvalidArgument
+from dpal.errors import DpalError, InvalidArgument
 from dpal.imports import named
 from dpal.models.equivariant import EquivariantResNet9
 from dpal.models.nfnet import NFNetF0
@@ -25,7 +25,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 
 def maker_of(name: str) -> Callable[..., Any]:
     """The function or class that makes the model."""
-    return named("the model", name, MODELS)
+    return named("model", name, MODELS)
 
 
 def build_model(name: str, options: Mapping[str, Any] | None = None, *, seed: int | None = None) -> nn.Module:
@@ -41,10 +41,10 @@ def build_model(name: str, options: Mapping[str, Any] | None = None, *, seed: in
     try:
         model = maker(**(options or {}))
     except TypeError as error:
-        # A wrong option is the user's slip; a TypeError from deeper inside is not ours to hide.
+        # A wrong option is the user's mistake. A TypeError from deeper inside must not be hidden.
         if error.__traceback__ is None or error.__traceback__.tb_next is not None:
             raise
         raise InvalidArgument(f"the options of the model {name}", dict(options or {}), f"its own: {error}") from error
     if not isinstance(model, nn.Module):
-        raise InvalidArgument(f"what {name} returns", type(model).__name__, "a torch module")
+        raise DpalError(f"{name} returned a {type(model).__name__} instead of a torch module.")
     return model

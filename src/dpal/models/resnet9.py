@@ -9,7 +9,7 @@ _SMALLEST_SIDE = 8
 
 
 class ConvBlock(nn.Module):
-    """Convolution, group norm, Mish and perhaps a pool that halves the sides."""
+    """Convolution, group norm, Mish and, if asked for, a pool that halves the sides."""
 
     def __init__(self, channels_in: int, channels_out: int, *, groups: int, pool: bool = False) -> None:
         super().__init__()
@@ -58,7 +58,10 @@ class ResNet9(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         if min(images.shape[-2:]) < _SMALLEST_SIDE:
-            allowed = f"at least {_SMALLEST_SIDE} × {_SMALLEST_SIDE}: three pools halve the sides"
-            raise InvalidArgument("the size of the images", tuple(images.shape[-2:]), allowed)
+            raise InvalidArgument(
+                "the size of the images",
+                tuple(images.shape[-2:]),
+                f"at least {_SMALLEST_SIDE} × {_SMALLEST_SIDE}: three pools each halve the sides",
+            )
         pooled = torch.flatten(self.pool(self.features(images)), start_dim=1)
         return self.classifier(self.dropout(pooled))

@@ -1,4 +1,4 @@
-"""A small convolutional network for small images and first tries: minutes on a laptop instead of hours."""
+"""A small convolutional network for small images and first experiments: minutes on a laptop instead of hours."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from dpal.errors import InvalidArgument
 
 
 class SmallCNN(nn.Module):
-    """Two convolutions with group norm, an average over 4 × 4 places, one linear layer; sides from 8."""
+    """Two convolutions with group norm, an average over a 4 × 4 grid, one linear layer; sides from 8."""
 
     def __init__(self, *, channels: int = 1, classes: int = 10, width: int = 16, dropout: float = 0.0) -> None:
         super().__init__()

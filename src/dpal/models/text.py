@@ -1,4 +1,4 @@
-"""A BERT-style classifier from transformers, of which only the end trains, as in the paper."""
+"""A BERT-style classifier from transformers. Only its last layers train, as in the paper."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,11 +6,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dpal.errors import InvalidArgument, MissingData, MissingPackage
+from dpal.errors import DpalError, InvalidArgument, MissingData
+from dpal.imports import optional
 
 
 class TextClassifier(nn.Module):
-    """A pretrained encoder with a fresh classifier. The last encoder layer, the pooler and the classifier train.
+    """A pretrained encoder with a new classifier. The last encoder layer, the pooler and the classifier train.
 
     `name` is a folder or a name on the hub. `dropout` replaces the model's own rate; BALD needs it above 0.
     """
@@ -26,8 +27,8 @@ class TextClassifier(nn.Module):
                     module.p = dropout
         for parameter in self.encoder.parameters():
             parameter.requires_grad_(False)
-        for part in trained_parts(self.encoder).values():
-            for parameter in part.parameters():
+        for module in trained_modules(self.encoder).values():
+            for parameter in module.parameters():
                 parameter.requires_grad_(True)
 
     def forward(self, **batch: Tensor) -> Tensor:
@@ -35,33 +36,30 @@ class TextClassifier(nn.Module):
 
 
 def _as_indices(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Token numbers are kept in 32 bits; embeddings look up either, loss masks want 64."""
-    return {name: part if part.is_floating_point() else part.long() for name, part in batch.items()}
+    """Token numbers are stored in 32 bits; masks need 64."""
+    return {name: array if array.is_floating_point() else array.long() for name, array in batch.items()}
 
 
-def trained_parts(encoder: Any) -> dict[str, nn.Module]:
+def trained_modules(encoder: Any) -> dict[str, nn.Module]:
     """The last layer of the longest stack, the pooler if there is one, and whatever comes after the base model."""
     base = encoder.base_model
-    stacks = {name: each for name, each in base.named_modules() if isinstance(each, nn.ModuleList) and len(each) > 1}
+    stacks = {name: own for name, own in base.named_modules() if isinstance(own, nn.ModuleList) and len(own) > 1}
     if not stacks:
-        raise InvalidArgument("the text model", type(encoder).__name__, "one with a stack of encoder layers")
+        raise DpalError(f"The text model {type(encoder).__name__} has no stack of encoder layers.")
     longest = max(stacks, key=lambda name: len(stacks[name]))
-    parts: dict[str, nn.Module] = {f"{longest}.last": stacks[longest][-1]}
-    parts |= {name: each for name, each in base.named_modules() if name.endswith("pooler")}
-    parts |= {name: each for name, each in encoder.named_children() if each is not base}
-    return parts
+    trained: dict[str, nn.Module] = {f"{longest}.last": stacks[longest][-1]}
+    trained |= {name: module for name, module in base.named_modules() if name.endswith("pooler")}
+    trained |= {name: module for name, module in encoder.named_children() if module is not base}
+    return trained
 
 
 def _pretrained(name: str, classes: int) -> Any:
-    try:
-        import transformers
-    except ModuleNotFoundError as error:
-        raise MissingPackage("transformers is not installed. It comes with: pip install 'dpal[text]'.") from error
+    transformers = optional("transformers", extra="text")
     before = transformers.logging.get_verbosity()
-    # Its report warns that the classifier is new, which is meant.
+    # It would warn that the classifier is new, which is intended.
     transformers.logging.set_verbosity_error()
     try:
-        # Plain attention: its steps are layers and products that every engine can follow.
+        # Plain attention, made of layers and products that every engine supports.
         return transformers.AutoModelForSequenceClassification.from_pretrained(
             name, num_labels=classes, attn_implementation="eager", trust_remote_code=False
         )

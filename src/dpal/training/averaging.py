@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights: post-processing of private steps, so it costs nothing."""
+"""An exponential moving average of the weights: post-processing of private steps, so it costs no privacy."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module, *, decay: float) -> None:
         if not 0 <= decay < 1:
-            raise InvalidArgument("the decay of the average", decay, "a number from 0 and below 1")
+            raise InvalidArgument("decay", decay, "at least 0 and below 1")
         self.model, self.decay, self.steps = model, decay, 0
-        self.average = {name: each.detach().clone() for name, each in self._trained()}
+        self.average = {name: parameter.detach().clone() for name, parameter in self._trained()}
 
     def _trained(self) -> list[tuple[str, nn.Parameter]]:
-        return [(name, each) for name, each in self.model.named_parameters() if each.requires_grad]
+        return [(name, parameter) for name, parameter in self.model.named_parameters() if parameter.requires_grad]
 
     @torch.no_grad()
     def update(self) -> None:
@@ -31,8 +31,8 @@ class WeightAverage:
 
     @contextmanager
     def applied(self) -> Generator[None]:
-        """Inside, the model has the average's weights."""
-        kept = {name: each.detach().clone() for name, each in self._trained()}
+        """Inside, the model has the averaged weights."""
+        kept = {name: parameter.detach().clone() for name, parameter in self._trained()}
         self._set(self.average)
         try:
             yield
@@ -45,7 +45,7 @@ class WeightAverage:
             parameter.copy_(values[name])
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The average and its age, for checkpoints."""
+        """The average and its number of steps, for checkpoints."""
         return {**self.average, "steps": torch.tensor(self.steps)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Weights in safetensors files: numbers and names, nothing that could run."""
+"""Weights in safetensors files: numbers and names only, nothing that can be executed."""
 
 from pathlib import Path
 
@@ -13,22 +13,22 @@ _WEIGHTS, _AVERAGE = "weights/", "average/"
 
 
 def save_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
-    """The model's state and, where there is one, the average's. Nothing else: a file that tells more could leak it."""
+    """Save the model's state and that of its average, if any. Nothing else, which could leak."""
     tensors: dict[str, Tensor] = {}
     seen: dict[int, str] = {}
-    for name, each in model.state_dict().items():
-        # Shared weights have several names; a file holds them once.
-        if each.data_ptr() in seen and each.numel():
+    for name, value in model.state_dict().items():
+        # Shared weights have several names; the file holds them once.
+        if value.data_ptr() in seen and value.numel():
             continue
-        seen[each.data_ptr()] = name
-        tensors[_WEIGHTS + name] = each.detach().cpu().contiguous()
+        seen[value.data_ptr()] = name
+        tensors[_WEIGHTS + name] = value.detach().cpu().contiguous()
     if average is not None:
-        tensors |= {_AVERAGE + name: each.detach().cpu().contiguous() for name, each in average.state_dict().items()}
+        tensors |= {_AVERAGE + name: value.detach().cpu().contiguous() for name, value in average.state_dict().items()}
     write_tensors(path, tensors)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file; its library's own error for a full disk becomes an OSError."""
+    """Write a safetensors file. The library's own error for a full disk becomes an OSError."""
     try:
         save_file(tensors, path)
     except SafetensorError as error:
@@ -36,25 +36,25 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def load_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
-    """Into a model of the same shape. A file that does not fit or is broken is refused."""
+    """Load weights into a model of the same shape. A damaged file, or one of another model, is refused."""
     try:
         tensors = load_file(path)
-        weights = {name.removeprefix(_WEIGHTS): each for name, each in tensors.items() if name.startswith(_WEIGHTS)}
+        weights = {name.removeprefix(_WEIGHTS): value for name, value in tensors.items() if name.startswith(_WEIGHTS)}
         missing, unexpected = model.load_state_dict(weights, strict=False)
         own = model.state_dict()
         shared = {own[name].data_ptr() for name in weights if name in own}
         lost = [name for name in missing if own[name].data_ptr() not in shared]
         if lost or unexpected:
             raise DamagedCampaign(
-                f"{path} is of another model: {len(lost)} parameters are missing and {len(unexpected)} are unknown, "
-                f"such as {(*lost, *unexpected)[0]}. Use the model that the campaign was made with."
+                f"{path} belongs to another model: {len(lost)} parameters are missing and {len(unexpected)} are "
+                f"unknown, such as {(*lost, *unexpected)[0]}. Use the model that the campaign was made with."
             )
         if average is not None:
-            kept = {name.removeprefix(_AVERAGE): each for name, each in tensors.items() if name.startswith(_AVERAGE)}
+            kept = {name.removeprefix(_AVERAGE): value for name, value in tensors.items() if name.startswith(_AVERAGE)}
             if kept:
                 average.load_state_dict(kept)
     except (SafetensorError, OSError, RuntimeError, KeyError) as error:
         raise DamagedCampaign(
-            f"{path} cannot be loaded ({type(error).__name__}): it is damaged or of another model. Restore it from a "
-            "backup. Nothing was changed."
+            f"{path} cannot be loaded ({type(error).__name__}): it is damaged, or belongs to another model. Restore it "
+            "from a backup. Nothing was changed."
         ) from error

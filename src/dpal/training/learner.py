@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,52 +11,35 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dpal.errors import InvalidArgument, TrainingDiverged
+from dpal.errors import DpalError, InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
-from dpal.privacy import checks
 from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, write_tensors
-from dpal.training.loop import PhaseResult, TrainingSettings, train_phase
+from dpal.training.loop import PhaseResult, train_phase
 from dpal.training.losses import loss_for
-from dpal.training.optimizers import make_optimizer
-from dpal.training.predict import logits
-from dpal.training.sources import Readable, Scaling, TensorSource, source_for
+from dpal.training.prediction import logits
+from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
+from dpal.training.sources import Readable, TensorSource, source_for
 
 _REHEARSED = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnerSettings:
-    """How to train, apart from the plan. All of it is public."""
-
-    optimizer: str = "nadam"
-    learning_rate: float = 1e-3
-    optimizer_options: Mapping[str, float] = field(default_factory=dict[str, float])
-    # The decay of the weights' moving average, which then selects and is exported; None: the weights themselves.
-    average: float | None = 0.99
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-    scaling: Scaling = field(default_factory=Scaling)
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        checks.positive("learning_rate", self.learning_rate)
-
-    def place(self) -> torch.device:
-        """The device: a GPU where there is one."""
-        if self.device != "auto":
-            if self.device.startswith("cuda") and not torch.cuda.is_available():
-                raise InvalidArgument("device", self.device, "cpu here: torch finds no GPU")
-            return torch.device(self.device)
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Learner:
     """Trains phase after phase and predicts in between."""
 
-    def __init__(self, model: nn.Module, records: Readable, *, multi_label: bool, settings: LearnerSettings) -> None:
-        self.settings, self.multi_label = settings, multi_label
-        self.device = settings.place()
+    def __init__(
+        self,
+        model: nn.Module,
+        records: Readable,
+        *,
+        multi_label: bool,
+        settings: TrainingSettings,
+        compute: ComputeSettings | None = None,
+    ) -> None:
+        self.settings, self.compute = settings, compute or ComputeSettings()
+        self.multi_label = multi_label
+        self.device = device_for(self.compute)
         self.model = model.to(self.device)
         if self.device.type == "cuda":
             put_channels_last(self.model)
@@ -69,7 +51,7 @@ class Learner:
 
     @property
     def in_memory(self) -> bool:
-        """Whether all records were read when this was made; otherwise they are read whenever they are needed."""
+        """Whether all records were read at the start. Otherwise they are read each time they are needed."""
         return isinstance(self.source, TensorSource)
 
     def save(self, path: Path) -> None:
@@ -81,18 +63,22 @@ class Learner:
         load_weights(path, self.model, self.average)
 
     def rehearse(self, classes: int, passes: int = 1) -> None:
-        """One private step on made-up records, with a copy of the model: what cannot work fails now, at no cost."""
+        """One private step on synthetic records with a copy of the model: what cannot work fails now, at no cost."""
         rng = np.random.default_rng(0)
         form = self.records.form
-        made = {name: _made_up(part.dtype, part.shape, rng) for name, part in form.items()}
-        values: Any = made.get("", made)
+        arrays = {name: _synthetic(array.dtype, array.shape, rng) for name, array in form.items()}
+        values: Any = arrays.get("", arrays)
         targets = rng.integers(0, 2, (_REHEARSED, classes)).astype(np.float32) if self.multi_label else None
         copy = Learner(
-            deepcopy(self.model), _MadeUp(values, form), multi_label=self.multi_label, settings=self.settings
+            deepcopy(self.model),
+            _SyntheticRecords(values, form),
+            multi_label=self.multi_label,
+            settings=self.settings,
+            compute=self.compute,
         )
-        found = copy.logits_of(copy.records)
-        if found.shape[1] != classes:
-            raise InvalidArgument("the number of the model's outputs", found.shape[1], f"{classes}, one a class")
+        outputs = copy.logits_of(copy.records).shape[1]
+        if outputs != classes:
+            raise InvalidArgument("the number of the model's outputs", outputs, f"{classes}, one per class")
         if passes > 1:
             copy.logits(np.arange(_REHEARSED), passes=passes, randomness=SecureRandomness())
         try:
@@ -105,7 +91,7 @@ class Learner:
                 after_step=lambda step: None,
             )
         except TrainingDiverged as error:
-            allowed = "lower: a single step on made-up records diverges with it. Nothing was charged"
+            allowed = "lower: a single step on synthetic records diverges with it. Nothing was charged"
             raise InvalidArgument("learning_rate", self.settings.learning_rate, allowed) from error
 
     def train(
@@ -118,7 +104,7 @@ class Learner:
         description: str,
         after_step: Callable[[int], None],
     ) -> PhaseResult:
-        """One phase of the plan. `targets` has a row for every record; only those of the groups are looked at."""
+        """One phase of the plan. `targets` has one row per record; only the rows of the groups are used."""
         with self._deterministic(randomness):
             return train_phase(
                 self.model,
@@ -126,14 +112,8 @@ class Learner:
                 source=self.source.with_targets(torch.as_tensor(targets).to(self.device)),
                 groups=groups,
                 loss=loss_for(multi_label=self.multi_label),
-                optimizer=make_optimizer(
-                    self.settings.optimizer,
-                    self.model,
-                    learning_rate=self.settings.learning_rate,
-                    exempt_layer=_classifier(self.model),
-                    **self.settings.optimizer_options,
-                ),
-                settings=self.settings.training,
+                settings=self.settings,
+                compute=self.compute,
                 randomness=randomness,
                 average=self.average,
                 after_step=after_step,
@@ -141,28 +121,28 @@ class Learner:
             )
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
-        """Of records of the pool."""
+        """The logits of records of the pool."""
         with self._deterministic(randomness), self._best():
-            return logits(self.model, self.source, positions, passes=passes, precision=self.settings.training.precision)
+            return logits(self.model, self.source, positions, passes=passes, precision=self.compute.precision)
 
     def logits_of(self, records: Readable) -> NDArray[np.float32]:
-        """Of other records, such as a held-out set."""
+        """The logits of other records, such as a held-out set."""
         if len(records) == 0:
-            raise InvalidArgument("the number of records", 0, "at least 1")
+            raise DpalError("There is no record to predict for.")
         other = source_for(
             records, np.zeros(len(records), dtype=np.int64), device=self.device, scaling=self.settings.scaling
         )
         with self._best():
-            return logits(self.model, other, np.arange(len(records)), precision=self.settings.training.precision)
+            return logits(self.model, other, np.arange(len(records)), precision=self.compute.precision)
 
     def export(self, path: Path) -> None:
-        """The weights that predict, under the model's own names, for use without dpal: always the same bytes."""
+        """Write the weights that predict, under the model's own names, for use without dpal: always the same bytes."""
         with self._best():
-            state = {name: each.detach().cpu().contiguous().clone() for name, each in self.model.state_dict().items()}
+            state = {name: value.detach().cpu().contiguous().clone() for name, value in self.model.state_dict().items()}
         write_tensors(path, state)
 
     def device_name(self) -> str:
-        """What the device is called, for records of where something ran."""
+        """The name of the device, for the record of where something ran."""
         return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
 
     def _best(self) -> AbstractContextManager[None]:
@@ -170,28 +150,44 @@ class Learner:
 
     @contextmanager
     def _deterministic(self, randomness: Randomness) -> Generator[None]:
-        """Dropout comes from torch's own generator: here it follows the step's randomness, so that it repeats."""
+        """Dropout uses torch's own generator. Here it is seeded from the step's randomness, so that a step repeats."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
             yield
 
 
-def rehearse_settings(settings: LearnerSettings) -> None:
-    """One private step of a tiny model on made-up images: settings that no model can be trained with fail here."""
+def device_for(compute: ComputeSettings) -> torch.device:
+    """The device of the settings; by default a GPU where there is one."""
+    if compute.device == AUTOMATIC:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(compute.device)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InvalidArgument("device", compute.device, f"cpu or auto: torch finds {_gpus()} on this machine")
+    return device
+
+
+def _gpus() -> str:
+    count = torch.cuda.device_count()
+    return "no GPU" if count == 0 else "one GPU, cuda:0," if count == 1 else f"{count} GPUs"
+
+
+def rehearse_settings(settings: TrainingSettings, compute: ComputeSettings) -> None:
+    """One private step of a tiny model on synthetic images: settings that cannot train any model fail here."""
     images = np.zeros((_REHEARSED, 1, 32, 32), dtype=np.uint8)
     model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 2))
-    Learner(model, _MadeUp(images, {"": images[0]}), multi_label=False, settings=settings).rehearse(2)
+    records = _SyntheticRecords(images, {"": images[0]})
+    Learner(model, records, multi_label=False, settings=settings, compute=compute).rehearse(2)
 
 
 def put_channels_last(model: nn.Module) -> None:
-    """Filters in the order in which records lie on a GPU: convolutions are faster so. Other parameters stay."""
+    """Lay filters out in memory as images are on a GPU, where convolutions are then faster. Other parameters stay."""
     for parameter in model.parameters():
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
 
-class _MadeUp:
-    """Synthetic records."""
+class _SyntheticRecords:
+    """Records for a rehearsal. No real record may decide whether it succeeds."""
 
     def __init__(self, values: Any, form: Mapping[str, Any]) -> None:
         self.values, self.form = values, form
@@ -203,21 +199,12 @@ class _MadeUp:
 
     def read(self, positions: NDArray[np.int64]) -> Any:
         if isinstance(self.values, dict):
-            return {name: part[positions] for name, part in self.values.items()}
+            return {name: array[positions] for name, array in self.values.items()}
         return self.values[positions]
 
 
-def _made_up(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
-    """Rows of this shape and kind; zeros and ones are valid token numbers."""
+def _synthetic(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+    """Rows of this shape and dtype. Zeros and ones are valid token numbers."""
     if dtype.kind == "f":
         return rng.normal(size=(_REHEARSED, *shape)).astype(dtype)
     return rng.integers(0, 256 if dtype == np.uint8 else 2, (_REHEARSED, *shape)).astype(dtype)
-
-
-def _classifier(model: nn.Module) -> nn.Module | None:
-    """The layer that adaptive clipping leaves alone, by its usual names."""
-    for name in ("classifier", "head", "fc"):
-        found = getattr(model, name, None)
-        if isinstance(found, nn.Module):
-            return found
-    return None

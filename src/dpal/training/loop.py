@@ -9,47 +9,32 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dpal.errors import InvalidArgument, TrainingDiverged
+from dpal.errors import DpalError, InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
-from dpal.privacy import checks
 from dpal.randomness import Randomness
-from dpal.training.augmentation import Augmentation
+from dpal.training.augmentation import augmented
 from dpal.training.averaging import WeightAverage
 from dpal.training.engines.engine import Batch, ClippingEngine, Gradients, LossFunction
 from dpal.training.engines.engine import rows as rows_of
 from dpal.training.engines.engine_checks import losses_of
-from dpal.training.engines.engine_choice import AUTOMATIC, engine_for
-from dpal.training.engines.fused import FusedEngine
-from dpal.training.engines.synthetic_records import made_up
+from dpal.training.engines.engine_choice import engine_for
+from dpal.training.engines.fused_engine import FusedEngine
+from dpal.training.engines.synthetic_records import synthetic_like
 from dpal.training.noise import gaussian_noise
+from dpal.training.optimizers import optimizer_for
 from dpal.training.progress import StepProgress
 from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
+from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 from dpal.training.sources import Source
 
-# A few overflows are life; with this share of a phase's gradients something is wrong.
+# Occasional overflows are normal; with this share of a phase's gradients something is wrong.
 _MOST_NOT_FINITE = 0.1
 _ENOUGH_TO_JUDGE = 100
-# Asking makes the host wait for the device, so it is asked now and then.
+# Reading these numbers makes the host wait for the device, so it is not done at every step.
 _STEPS_BETWEEN_CHECKS = 10
-_MADE_UP = 4
+_SYNTHETIC_RECORDS = 4
 
 _log = logging.getLogger("dpal.training")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSettings:
-    """What a phase needs beside the plan. All of it is public."""
-
-    max_grad_norm: float = 1.0
-    engine: str = AUTOMATIC
-    precision: str = "float32"
-    max_physical_batch_size: int = 512
-    augmentation: Augmentation = field(default_factory=Augmentation)
-
-    def __post_init__(self) -> None:
-        checks.positive("max_grad_norm", self.max_grad_norm)
-        if self.max_physical_batch_size < 1:
-            raise InvalidArgument("max_physical_batch_size", self.max_physical_batch_size, "at least 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,39 +53,42 @@ def train_phase(
     source: Source,
     groups: Sequence[Sequence[int] | NDArray[np.integer]],
     loss: LossFunction,
-    optimizer: torch.optim.Optimizer,
     settings: TrainingSettings,
+    compute: ComputeSettings | None = None,
     randomness: Randomness,
+    optimizer: torch.optim.Optimizer | None = None,
     average: WeightAverage | None = None,
     after_step: Callable[[int], None] | None = None,
     description: str = "training",
 ) -> PhaseResult:
-    """Train for the phase's steps. `groups` has the positions of each group's records, oldest first.
+    """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
 
-    A record that belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn
-    and takes its seat like any other, so that nothing but its own gradient depends on what it holds.
+    Training happens on the model's device. The optimizer is the one of the settings unless one is given. A record that
+    belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn and takes its
+    seat like any other, so that nothing but its own gradient depends on what it holds.
     """
     groups = _checked_groups(groups)
+    compute = compute or ComputeSettings()
+    optimizer = optimizer or optimizer_for(settings, model)
     members = np.concatenate(groups)
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
     seats = np.random.default_rng(int.from_bytes(randomness.bytes(16), "little"))
-    # Also for the choice: compiled code is for layers in the mode they are in.
+    # Before the engine is chosen, too: compiled code depends on the mode of each layer.
     model.train()
-    # Nothing about how a phase runs may depend on the records themselves: made-up ones choose the engine and tell when
-    # training has diverged.
-    sample = _augmented(
-        made_up(source.batch(np.resize(members[members != BLANK], _MADE_UP))), settings.augmentation, generator
-    )
-    engine = _engine(model, loss, sample, settings)
-    rows = physical_rows(
-        phase.expected_batch_size, settings.max_physical_batch_size, one_at_a_time=device.type != "cpu"
-    )
+    # Nothing about how a phase runs may depend on the records themselves: synthetic ones choose the engine and show
+    # whether training has diverged.
+    real = source.batch(np.resize(members[members != BLANK], _SYNTHETIC_RECORDS))
+    sample = _augmented(synthetic_like(real), settings.augmentation, generator)
+    engine = _engine(model, loss, sample, settings, compute)
+    rows = physical_rows(phase.expected_batch_size, compute.max_physical_batch_size, one_at_a_time=device.type != "cpu")
     engine.physical_records, engine.step_records = rows, len(members)
     if isinstance(engine, FusedEngine) and sample[1].is_cuda and not engine.keeps_bound(*sample):
-        # A compiler may change what is rounded where; better slow than beyond the bound.
-        _log.warning("compiled code lets a contribution exceed its bound here, so nothing is compiled: slower")
+        # A compiler may change where numbers are rounded. Better slow than beyond the bound.
+        _log.warning(
+            "Compiled code lets a contribution exceed its bound here. Training is not compiled, so it is slower."
+        )
         engine.compiled = False
     model.train()
     seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
@@ -111,9 +99,9 @@ def train_phase(
             total = _zeros(engine)
             for places, read in zip(batches, source.stream(batch[batch != BLANK] for batch in batches), strict=True):
                 batch, present = _in_their_seats(read, places)
-                part = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator), present)
-                _add(total, part.gradients)
-                seen, not_finite = seen + int((places != BLANK).sum()), not_finite + part.not_finite.to(device)
+                clipped = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator), present)
+                _add(total, clipped.gradients)
+                seen, not_finite = seen + int((places != BLANK).sum()), not_finite + clipped.not_finite.to(device)
             if step % _STEPS_BETWEEN_CHECKS == 0 and not warned:
                 warned = _warned_of_broken(seen, int(not_finite))
             set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
@@ -131,18 +119,18 @@ def train_phase(
 
 
 def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> list[NDArray[np.int64]]:
-    """The groups as arrays. A record that stood in them twice would be summed, and so moved, twice."""
+    """The groups as arrays. A record that occurs twice would be summed twice, and move the weights twice as far."""
     arrays = [np.asarray(group) for group in groups]
     if any(array.ndim != 1 or (len(array) and array.dtype.kind not in "iu") for array in arrays):
         raise InvalidArgument("groups", [str(array.dtype) for array in arrays], "lists of whole positions")
     members = np.concatenate([array.astype(np.int64) for array in arrays]) if arrays else np.empty(0, dtype=np.int64)
-    everyone = members[members != BLANK]
-    if not len(everyone):
-        raise InvalidArgument("the number of labelled records", 0, "at least 1")
-    if everyone.min() < 0:
-        raise InvalidArgument("a position in groups", int(everyone.min()), "at least 0")
-    if len(np.unique(everyone)) < len(everyone):
-        raise InvalidArgument("groups", "with a record that stands twice", "disjoint, each record once")
+    labelled = members[members != BLANK]
+    if not len(labelled):
+        raise DpalError("There is no labelled record to train on.")
+    if labelled.min() < 0:
+        raise InvalidArgument("a position in groups", int(labelled.min()), "at least 0")
+    if len(np.unique(labelled)) < len(labelled):
+        raise DpalError("A record occurs twice in the groups. Each record may be in one group only, once.")
     return [array.astype(np.int64) for array in arrays]
 
 
@@ -155,16 +143,20 @@ def _in_their_seats(read: tuple[Batch, Tensor], places: NDArray[np.int64]) -> tu
 
 
 def _engine(
-    model: nn.Module, loss: LossFunction, sample: tuple[Batch, Tensor], settings: TrainingSettings
+    model: nn.Module,
+    loss: LossFunction,
+    sample: tuple[Batch, Tensor],
+    settings: TrainingSettings,
+    compute: ComputeSettings,
 ) -> ClippingEngine:
     return engine_for(
         model,
         loss,
         max_grad_norm=settings.max_grad_norm,
         sample=sample,
-        name=settings.engine,
+        name=compute.engine,
         copies=settings.augmentation.copies,
-        precision=settings.precision,
+        precision=compute.precision,
     )
 
 
@@ -175,54 +167,52 @@ def _augmented(
     if augmentation == Augmentation():
         return batch
     if not isinstance(inputs, Tensor) or inputs.ndim != 4:
-        raise InvalidArgument(
-            "augmentation", augmentation, "left out: it is for images (records, channels, height, width)"
-        )
-    return augmentation(inputs, generator), targets.repeat_interleave(augmentation.copies, dim=0)
+        raise DpalError("Augmentation is for images (records, channels, height, width) only. Leave it out here.")
+    return augmented(inputs, augmentation, generator), targets.repeat_interleave(augmentation.copies, dim=0)
 
 
 def _zeros(engine: ClippingEngine) -> Gradients:
     return {
-        # Float32 would round away parts of one record's contribution, or round it up.
+        # Float32 would round one record's contribution, down or up.
         name: torch.zeros_like(parameter, dtype=torch.float64, requires_grad=False)
         for name, parameter in engine.trainable().items()
     }
 
 
-def _add(total: Gradients, part: Gradients) -> None:
-    for name, gradient in part.items():
+def _add(total: Gradients, clipped: Gradients) -> None:
+    for name, gradient in clipped.items():
         total[name] += gradient
 
 
 def set_noisy_gradients(
     engine: ClippingEngine, total: Gradients, phase: Phase, max_grad_norm: float, randomness: Randomness
 ) -> None:
-    """(sum + noise) / planned batch size. The number drawn is private, so it divides nothing."""
+    """(sum + noise) / planned batch size. The number of records drawn is private and is never divided by."""
     trainable = engine.trainable()
     flat = torch.cat([total[name].flatten() for name in trainable]).double()
     noise = gaussian_noise(len(flat), flat.device, randomness=randomness)
     noisy = (flat + phase.noise_multiplier * max_grad_norm * noise) / phase.expected_batch_size
-    parts = torch.split(noisy.float(), [parameter.numel() for parameter in trainable.values()])
-    for parameter, part in zip(trainable.values(), parts, strict=True):
-        parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
+    gradients = torch.split(noisy.float(), [parameter.numel() for parameter in trainable.values()])
+    for parameter, gradient in zip(trainable.values(), gradients, strict=True):
+        parameter.grad = gradient.reshape(parameter.shape).to(parameter.dtype)
 
 
 def _warned_of_broken(seen: int, not_finite: int, *, at_the_end: bool = False) -> bool:
-    """Warn the operator. It must not stop the phase: that it stopped would tell about the records."""
+    """Warn the operator. The phase must go on: stopping it would reveal something about the records."""
     enough = at_the_end or seen >= _ENOUGH_TO_JUDGE
     if not (enough and seen and not_finite > _MOST_NOT_FINITE * seen):
         return False
     _log.warning(
-        "More than %.0f%% of the gradients are not finite. Each contributes zero, so the promise holds, but the model "
-        "learns little: look for inputs that are not finite or huge, or use the precision float32. This is about "
-        "private records.",
+        "More than %.0f%% of the gradients are not finite. Each contributes zero, so the privacy promise holds, but "
+        "the model learns little. Look for inputs that are huge or not finite, or use the precision float32. This "
+        "message is about private records: do not publish it.",
         100 * _MOST_NOT_FINITE,
     )
     return True
 
 
 def _stop_if_diverged(model: nn.Module, loss: LossFunction, sample: tuple[Batch, Tensor], step: int) -> None:
-    """Only weights, which noise covers already, and made-up records decide this."""
+    """Decided by synthetic records and by the weights, which noise protects already."""
     losses, _ = losses_of(model, loss, *sample)
     if not torch.isfinite(losses).all():
         raise TrainingDiverged(

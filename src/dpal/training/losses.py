@@ -1,4 +1,7 @@
-"""Losses with one value a record, as clipping by record needs them."""
+"""Losses with one value per record, which clipping by record needs.
+
+A loss of your own takes the model's outputs and the targets, and returns a tensor of shape (records,).
+"""
 
 from torch import Tensor
 from torch.nn import functional
@@ -7,15 +10,15 @@ from dpal.training.engines.engine import LossFunction
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
-    """For one class a record; targets are class numbers."""
+    """For one class per record. Targets are class numbers."""
     return functional.cross_entropy(outputs.float(), targets.long(), reduction="none")
 
 
 def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
-    """For several labels a record; targets are between 0 and 1. The mean over the labels."""
+    """For several labels per record: the mean over the labels. Targets are between 0 and 1."""
     return functional.binary_cross_entropy_with_logits(outputs.float(), targets.float(), reduction="none").mean(dim=1)
 
 
 def loss_for(*, multi_label: bool) -> LossFunction:
-    """The loss of a pool."""
+    """The loss for a pool with one class per record, or with several labels."""
     return binary_cross_entropy if multi_label else cross_entropy

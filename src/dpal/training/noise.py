@@ -1,4 +1,4 @@
-"""Gaussian noise from a cryptographic stream: the operating system's on a CPU, elsewhere ChaCha20 keyed by it."""
+"""Gaussian noise from a cryptographic stream: the operating system's on a CPU, ChaCha20 keyed by it elsewhere."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dpal.randomness import Randomness
-from dpal.training.engines import gpu_kernels
+from dpal.training import noise_kernel
 
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _KEY_BYTES = 32
@@ -18,7 +18,7 @@ _QUARTERS = (
 
 
 def gaussian_noise(count: int, device: torch.device, *, randomness: Randomness) -> Tensor:
-    """So many independent standard normal numbers, in float64."""
+    """`count` independent standard normal numbers, in float64."""
     if count == 0:
         return torch.empty(0, dtype=torch.float64, device=device)
     # Sixteen words make eight normal numbers.
@@ -26,17 +26,17 @@ def gaussian_noise(count: int, device: torch.device, *, randomness: Randomness) 
     if device.type == "cpu":
         words = torch.frombuffer(bytearray(randomness.bytes(64 * blocks)), dtype=torch.int32).reshape(16, blocks)
         return normals(words)[:count]
-    # The stream is made where it is needed: one key a step travels instead of all the noise.
+    # The stream is made on the device: one key per step is transferred instead of all the noise.
     key = torch.frombuffer(bytearray(randomness.bytes(_KEY_BYTES)), dtype=torch.int32).to(device)
-    if device.type == "cuda" and gpu_kernels.AVAILABLE:
-        words = gpu_kernels.chacha20_blocks(key, blocks)
+    if device.type == "cuda" and noise_kernel.AVAILABLE:
+        words = noise_kernel.chacha20_blocks(key, blocks)
     else:
         words = chacha20_blocks(key, torch.arange(blocks, dtype=torch.int32, device=device), (0, 0, 0))
     return normals(words)[:count]
 
 
 def normals(words: Tensor) -> Tensor:
-    """Eight normal numbers a column of sixteen words, by Box and Muller in float64 from uniform numbers of 53 bits."""
+    """Eight normal numbers per column of sixteen words, by Box-Muller in float64 from uniform numbers of 53 bits."""
     unsigned = words.to(torch.int64) & 0xFFFFFFFF
     high, low = unsigned[0::2], unsigned[1::2]
     # Half a step away from 0, where the logarithm is infinite.

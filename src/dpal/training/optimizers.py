@@ -1,4 +1,4 @@
-"""The paper's optimizers by name. They see noisy gradients only, so what they do costs no privacy."""
+"""The paper's optimizers by name. They only see noisy gradients, so they cost no privacy."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from dpal.errors import InvalidArgument
+from dpal.training.settings import TrainingSettings
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "nadam": torch.optim.NAdam,
@@ -17,7 +18,7 @@ SGD_AGC = "sgd-agc"
 
 
 class SgdWithAdaptiveClipping(torch.optim.SGD):
-    """SGD in which no unit's gradient exceeds `clipping` times its weights' norm (arXiv:2102.06171)."""
+    """SGD in which the gradient of a unit is at most `clipping` times the norm of its weights (arXiv:2102.06171)."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ def _unit_norms(tensor: torch.Tensor) -> torch.Tensor:
 def make_optimizer(
     name: str, model: nn.Module, *, learning_rate: float, exempt_layer: nn.Module | None = None, **options: float
 ) -> torch.optim.Optimizer:
-    """An optimizer over the parameters that train. `exempt_layer` (a classifier) is free of adaptive clipping."""
+    """An optimizer over the parameters that train. `exempt_layer` (a classifier) is exempt from adaptive clipping."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if name == SGD_AGC:
         exempt = () if exempt_layer is None else exempt_layer.parameters()
@@ -62,3 +63,23 @@ def make_optimizer(
     if name not in OPTIMIZERS:
         raise InvalidArgument("optimizer", name, f"one of {', '.join((*OPTIMIZERS, SGD_AGC))}")
     return OPTIMIZERS[name](parameters, lr=learning_rate, **options)
+
+
+def optimizer_for(settings: TrainingSettings, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of the settings. A layer that is named as classifiers usually are is its exempt layer."""
+    return make_optimizer(
+        settings.optimizer,
+        model,
+        learning_rate=settings.learning_rate,
+        exempt_layer=_classifier(model),
+        **settings.optimizer_options,
+    )
+
+
+def _classifier(model: nn.Module) -> nn.Module | None:
+    """The last layer, found by its usual names."""
+    for name in ("classifier", "head", "fc"):
+        layer = getattr(model, name, None)
+        if isinstance(layer, nn.Module):
+            return layer
+    return None

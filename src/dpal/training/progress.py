@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal: steps, records a second, time left. Silent where nobody watches."""
+"""Progress on a terminal: steps, records per second, time left. Silent where the output is not a terminal."""
 
 from types import TracebackType
 
@@ -32,7 +32,7 @@ class StepProgress:
         self.progress.stop()
 
     def step(self, expected_records: float) -> None:
-        """One step is done. The speed shown is of expected records: how many were really drawn is private."""
+        """Count one step. The speed shown is that of expected records: how many were drawn is private."""
         self.records += round(expected_records)
         elapsed = self.progress.tasks[0].elapsed or 0.0
         speed = f"{self.records / elapsed:,.0f} records/s" if elapsed > 0 else ""

@@ -1,4 +1,4 @@
-"""Which records take part in a step: each by a coin of its own group's probability, and nobody else decides."""
+"""Which records take part in a step: each is drawn on its own, with the probability of its group."""
 
 import math
 from collections.abc import Sequence
@@ -18,25 +18,27 @@ _FEWEST_ROWS = 8
 def poisson_draw(
     groups: Sequence[NDArray[np.integer]], sampling_probabilities: Sequence[float], *, randomness: Randomness
 ) -> Positions:
-    """The records of one step. The draw may be empty, and is never cut short or filled up: both would change ε."""
+    """The records of one step. The draw may be empty, and is never truncated or padded: either would change ε."""
     if len(groups) != len(sampling_probabilities):
-        raise InvalidArgument("the number of groups", len(groups), f"{len(sampling_probabilities)}, one a probability")
-    parts = [
+        raise InvalidArgument(
+            "the number of groups", len(groups), f"{len(sampling_probabilities)}, one per probability"
+        )
+    drawn = [
         group[randomness.coins(Fraction(checks.probability("sampling_probability", probability)), len(group))]
         for group, probability in zip(groups, sampling_probabilities, strict=True)
     ]
-    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
+    return np.concatenate(drawn).astype(np.int64) if drawn else np.empty(0, dtype=np.int64)
 
 
-# What holds an empty seat, or the seat of a record that teaches nothing (it has no label, or was withdrawn).
+# Stands for an empty seat, or for a record that teaches nothing (it has no label, or was withdrawn).
 BLANK = -1
 
 
 def seated(draw: Positions, rows: int, order: np.random.Generator) -> list[Positions]:
-    """The draw in physical batches of exactly so many rows, at random places; `BLANK` where nobody sits.
+    """The draw in physical batches of exactly so many rows, in random order; empty seats are `BLANK`.
 
-    Arithmetic may depend on a record's row, and on how many rows there are. Here neither depends on who else was drawn.
-    Together the batches are the whole draw; an empty draw has none.
+    Arithmetic may depend on a record's row and on the number of rows. Here neither depends on who else was drawn.
+    Together the batches hold the whole draw; an empty draw has none.
     """
     batches = -(-len(draw) // rows)
     seats = np.full(batches * rows, BLANK, dtype=np.int64)
@@ -45,10 +47,10 @@ def seated(draw: Positions, rows: int, order: np.random.Generator) -> list[Posit
 
 
 def physical_rows(expected_batch_size: float, most: int, *, one_at_a_time: bool) -> int:
-    """The rows of a physical batch, from public numbers alone.
+    """The number of rows of a physical batch, from public numbers alone.
 
-    Batches are filled up to it, so on a CPU it is an eighth of the expected draw: few rows are wasted. A GPU is better
-    used by a whole draw at once, with room for three standard deviations more.
+    Batches are padded to this number. On a CPU it is an eighth of the expected draw, so that little is wasted on
+    padding. A GPU is faster with a whole draw at once, with room for three standard deviations more.
     """
     if most < 1:
         raise InvalidArgument("max_physical_batch_size", most, "at least 1")

@@ -1,8 +1,7 @@
-"""Labelled records on their way to the device: kept there whole where they fit, otherwise streamed."""
+"""Where training gets its records from: kept on the device if they fit, streamed to it otherwise."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,32 +12,22 @@ from torch import Tensor
 
 from dpal.errors import InvalidArgument
 from dpal.training.engines.engine import Batch, record_count, rows
+from dpal.training.settings import Scaling
 
 _CHUNK = 1024
-# Physical batches that are read while the device works on one.
+# How many physical batches are read ahead of the device.
 _AHEAD = 2
-# Records may fill this share of the memory that is free on the device.
+# The share of the device's free memory that records may fill.
 _SHARE_OF_MEMORY = 0.4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
-    """Bytes to numbers around zero: (value / 255 − mean) / deviation. Public constants, not learnt from the pool."""
-
-    mean: float = 0.5
-    deviation: float = 0.25
-
-    def __post_init__(self) -> None:
-        if not self.deviation > 0:
-            raise InvalidArgument("deviation", self.deviation, "above 0")
-
-    def __call__(self, batch: Batch) -> Batch:
-        """Bytes are scaled; anything else is as it should be already."""
-        if isinstance(batch, Tensor):
-            if batch.dtype != torch.uint8:
-                return batch
-            return batch.float().mul_(1 / (255 * self.deviation)).sub_(self.mean / self.deviation)
-        return {name: self(part) for name, part in batch.items()}  # pyright: ignore[reportReturnType]
+def scaled(batch: Batch, scaling: Scaling) -> Batch:
+    """Bytes become numbers around zero; anything else is left as it is."""
+    if isinstance(batch, Tensor):
+        if batch.dtype != torch.uint8:
+            return batch
+        return batch.float().mul_(1 / (255 * scaling.deviation)).sub_(scaling.mean / scaling.deviation)
+    return {name: scaled(array, scaling) for name, array in batch.items()}  # pyright: ignore[reportReturnType]
 
 
 class Source(Protocol):
@@ -48,19 +37,19 @@ class Source(Protocol):
         """These records and their targets, on the device where training happens."""
         ...
 
-    def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
-        """One batch after the other. A source that has to read may read ahead."""
+    def stream(self, batches: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
+        """One batch after another. A source that reads files may read ahead."""
         ...
 
 
 class TensorSource:
-    """Records and targets that are tensors already, kept where and as they are: bytes stay bytes until used."""
+    """Records and targets that are tensors already. They stay as they are: bytes stay bytes until they are used."""
 
     def __init__(
         self, inputs: Tensor | Mapping[str, Tensor], targets: Tensor, *, scaling: Scaling | None = None
     ) -> None:
         if record_count(inputs) != len(targets):
-            raise InvalidArgument("the number of targets", len(targets), f"{record_count(inputs):,}, one a record")
+            raise InvalidArgument("the number of targets", len(targets), f"{record_count(inputs):,}, one per record")
         self.inputs, self.targets, self.scaling = inputs, targets, scaling or Scaling()
 
     def __len__(self) -> int:
@@ -68,10 +57,10 @@ class TensorSource:
 
     def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
         index = torch.from_numpy(positions).to(self.targets.device)
-        return self.scaling(rows(self.inputs, index)), self.targets[index]
+        return scaled(rows(self.inputs, index), self.scaling), self.targets[index]
 
-    def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
-        return (self.batch(part) for part in parts)
+    def stream(self, batches: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
+        return (self.batch(positions) for positions in batches)
 
     def with_targets(self, targets: Tensor) -> "TensorSource":
         """The same records with other targets."""
@@ -79,7 +68,7 @@ class TensorSource:
 
 
 class Readable(Protocol):
-    """What a pool's records can do."""
+    """The records of a pool, as training reads them."""
 
     def __len__(self) -> int: ...
 
@@ -88,11 +77,11 @@ class Readable(Protocol):
 
     @property
     def form(self) -> Mapping[str, Any]:
-        """The dtype and shape of every record, by the name of each array."""
+        """The dtype and shape of a record, for each named array."""
         ...
 
     def read(self, positions: NDArray[np.int64]) -> Any:
-        """An array with one row a record, or a dictionary of such arrays."""
+        """An array with one row per record, or a dictionary of such arrays."""
         ...
 
 
@@ -105,12 +94,12 @@ class StreamingSource:
     def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
         return self._placed(positions, self.records.read(positions))
 
-    def stream(self, parts: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
-        """One batch after the other; the next ones are being read meanwhile."""
+    def stream(self, batches: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, Tensor]]:
+        """One batch after another, while the next ones are being read."""
         waiting: list[tuple[NDArray[np.int64], Future[Any]]] = []
         with ThreadPoolExecutor(_AHEAD) as readers:
-            for part in parts:
-                waiting.append((part, readers.submit(self.records.read, part)))
+            for batch in batches:
+                waiting.append((batch, readers.submit(self.records.read, batch)))
                 if len(waiting) > _AHEAD:
                     positions, values = waiting.pop(0)
                     yield self._placed(positions, values.result())
@@ -123,7 +112,8 @@ class StreamingSource:
 
     def _placed(self, positions: NDArray[np.int64], values: Any) -> tuple[Batch, Tensor]:
         device = self.targets.device
-        return self.scaling(_to_device(values, device)), self.targets[torch.from_numpy(positions).to(device)]
+        inputs = scaled(_to_device(values, device), self.scaling)
+        return inputs, self.targets[torch.from_numpy(positions).to(device)]
 
 
 def source_for(
@@ -134,32 +124,32 @@ def source_for(
     scaling: Scaling | None = None,
     most_bytes: int | None = None,
 ) -> TensorSource | StreamingSource:
-    """Records and targets for training, on the device where they fit in `most_bytes` (default: a share of the free)."""
+    """Records and targets for training, on the device if they fit in `most_bytes` (default: a share of it)."""
     place = torch.device(device)
     if targets is None:  # pyright: ignore[reportUnnecessaryComparison] (the labels of a pool that has none)
-        raise InvalidArgument("targets", None, "one a record; give zeros to predict for records without labels")
-    aims = (targets if isinstance(targets, Tensor) else _tensor(np.asarray(targets))).to(place)
-    if len(aims) != len(records):
-        raise InvalidArgument("the number of targets", len(aims), f"{len(records):,}, one a record")
+        raise InvalidArgument("targets", None, "one per record; give zeros to predict for records without labels")
+    labels = (targets if isinstance(targets, Tensor) else _tensor(np.asarray(targets))).to(place)
+    if len(labels) != len(records):
+        raise InvalidArgument("the number of targets", len(labels), f"{len(records):,}, one per record")
     limit = _free_bytes(place) * _SHARE_OF_MEMORY if most_bytes is None else most_bytes
     chosen = scaling or Scaling()
     if records.bytes_each * len(records) > limit:
-        return StreamingSource(records, aims, chosen)
-    return TensorSource(_whole(records, place), aims, scaling=chosen)
+        return StreamingSource(records, labels, chosen)
+    return TensorSource(_whole(records, place), labels, scaling=chosen)
 
 
 def _whole(records: Readable, device: torch.device) -> Batch:
-    """All records, moved in parts, so that memory holds them once."""
+    """All records, moved in chunks, so that memory holds them once."""
     values: dict[str, Tensor] = {}
     single = False
     for start in range(0, len(records), _CHUNK):
-        part = _to_device(records.read(np.arange(start, min(start + _CHUNK, len(records)))), device)
-        single = isinstance(part, Tensor)
-        named = {"": part} if isinstance(part, Tensor) else part
+        chunk = _to_device(records.read(np.arange(start, min(start + _CHUNK, len(records)))), device)
+        single = isinstance(chunk, Tensor)
+        named = {"": chunk} if isinstance(chunk, Tensor) else chunk
         for name, rows_here in named.items():
             if name not in values:
                 shape, images = (len(records), *rows_here.shape[1:]), rows_here.is_cuda and rows_here.ndim == 4
-                # On a GPU channels last, as convolutions like it there.
+                # Channels last on a GPU, where convolutions are faster with it.
                 order = torch.channels_last if images else torch.contiguous_format
                 values[name] = torch.empty(shape, dtype=rows_here.dtype, device=device, memory_format=order)
             values[name][start : start + len(rows_here)] = rows_here
@@ -168,12 +158,12 @@ def _whole(records: Readable, device: torch.device) -> Batch:
 
 def _to_device(values: Any, device: torch.device) -> Batch:
     if isinstance(values, Mapping):
-        return {str(name): _tensor(part).to(device) for name, part in values.items()}
+        return {str(name): _tensor(array).to(device) for name, array in values.items()}
     return _tensor(values).to(device)
 
 
 def _tensor(values: NDArray[np.generic]) -> Tensor:
-    """A tensor of its own; a memory map that cannot be written would make torch warn."""
+    """A tensor of these values. A read-only memory map is copied, since torch would warn about it."""
     plain = np.ascontiguousarray(values)
     if plain.dtype.kind == "f":
         plain = plain.astype(np.float32, copy=False)
@@ -192,5 +182,5 @@ def _free_bytes(device: torch.device) -> int:
         with Path("/proc/meminfo").open(encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
-        # Unknown: enough for the datasets of the field, little enough for a laptop.
+        # Unknown: enough for the usual datasets, little enough for a laptop.
         return 4 << 30

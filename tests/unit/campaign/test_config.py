@@ -9,6 +9,7 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import CampaignConfig, checked_config, read_config
 from dpal.campaign.metrics import metrics_of
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.training.settings import TrainingSettings
 
 
 def test_a_file_with_settings_on_top(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
 
 def test_an_empty_configuration_has_every_default() -> None:
     assert checked_config({}) == CampaignConfig()
-    assert CampaignConfig().training.settings().training.max_grad_norm == 1.0
+    assert CampaignConfig().training.max_grad_norm == TrainingSettings().max_grad_norm
 
 
 def test_a_seed_needs_the_word(tmp_path: Path) -> None:
@@ -232,7 +233,7 @@ def test_settings_that_cannot_work_are_found_before_the_campaign_exists(
 def test_a_model_with_too_few_outputs_is_found_before_the_campaign_exists(tmp_path: Path) -> None:
     import torch
 
-    with pytest.raises(InvalidArgument, match="one a class"):
+    with pytest.raises(InvalidArgument, match="one per class"):
         Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=torch.nn.Linear(4, 1))
     assert not (tmp_path / "c").exists()
 

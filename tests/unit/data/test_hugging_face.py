@@ -1,9 +1,10 @@
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pictures import pixels, png
+from pictures import pixels, png, scans_in
 
 from dpal.data import from_hugging_face
 from dpal.data.records import TextRecords
@@ -82,3 +83,14 @@ def test_folders_that_cannot_be_read(tmp_path: Path, name: str, content: str) ->
     (folder / name).write_text(content)
     with pytest.raises(MissingData, match="cannot be opened"):
         from_hugging_face(folder, split="train", text="a", classes=2)
+
+
+def test_classes_that_a_library_collected_from_folders_are_not_taken(tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    options: dict[str, Any] = {"split": "train", "image": "image", "label": "label", "size": 8, "channels": 1}
+    with pytest.raises(InvalidArgument, match=r"classes=\[\.\.\.\]"):
+        from_hugging_face(scans_in(tmp_path / "scans"), **options)
+    for classes in (["healthy", "ill"], ["ill", "healthy"]):
+        stated = from_hugging_face(tmp_path / "scans", classes=classes, **options)
+        assert stated.labels is not None
+        assert [classes[label] for label in stated.labels] == ["healthy", "ill"]

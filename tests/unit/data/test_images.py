@@ -1,49 +1,18 @@
 import io
-import os
 import struct
-import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pictures import pixels, png, write_png
+from pictures import FORM, folder_of, pixels, png, scans_in, write_png
 from PIL import Image
 
-from dpal.data import Pool, as_memory_map, from_arrays, from_image_folder
+from dpal.data import from_image_folder, from_table
 from dpal.data.images import opened
-from dpal.data.records import ArrayRecords, Positions, Values
-from dpal.errors import BadData, DpalError, InvalidArgument, MissingData
-
-# What pixels() makes, unless told otherwise.
-FORM = {"size": 12, "channels": 3}
-
-
-def folder_of(root: Path, names: list[str], **options: int) -> Path:
-    for number, name in enumerate(names):
-        write_png(root / name, pixels(number, **options))
-    return root
-
-
-def test_a_flat_folder_is_an_unlabelled_pool(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "scans", ["b.png", "deep/a.png", "c.PNG"])
-    (folder / "notes.txt").write_text("not an image")
-    (folder / ".hidden.png").write_bytes(b"junk")
-    pool = from_image_folder(folder, classes=["healthy", "sick"], **FORM)
-    assert pool.ids.tolist() == ["b.png", "c.PNG", "deep/a.png"]
-    assert pool.labels is None
-    read = pool.records.read(np.arange(3))
-    assert read.dtype == np.uint8
-    assert np.array_equal(read, np.stack([pixels(number).transpose(2, 0, 1) for number in (0, 2, 1)]))
-
-
-def test_folders_may_name_the_classes(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, ["cat/1.png", "dog/1.png", "dog/2.png", "unknown.png"])
-    pool = from_image_folder(folder, labels_from_folders=True, classes=["cat", "dog"], **FORM)
-    assert pool.labels is not None
-    assert pool.labels.tolist() == [0, 1, 1, -1]
-    with pytest.raises(BadData, match=r"outside the classes cat.*'dog/1\.png' has 'dog'"):
-        from_image_folder(folder, labels_from_folders=True, classes=["cat"], **FORM)
+from dpal.data.records import PartForm
+from dpal.errors import BadData, InvalidArgument
 
 
 def test_a_size_crops_the_middle_and_resizes(tmp_path: Path) -> None:
@@ -79,38 +48,6 @@ def test_a_bad_image_is_named(tmp_path: Path, kind: str) -> None:
             Image.fromarray(np.full((12, 12), 40_000, dtype=np.uint16)).save(bad)
     with pytest.raises(BadData, match=r"record 'bad\.png'"):
         pool.records.read(np.arange(2))
-
-
-def test_empty_or_missing_folders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match="no images"):
-        from_image_folder(tmp_path, classes=2, **FORM)
-    with pytest.raises(MissingData, match="nowhere"):
-        from_image_folder(tmp_path / "nowhere", classes=2, **FORM)
-    write_png(tmp_path / "a.png", pixels(0))
-    with pytest.raises(InvalidArgument, match="no folders"):
-        from_image_folder(tmp_path, labels_from_folders=True, classes=2, **FORM)
-
-
-def test_a_memory_map_is_built_once_and_anew_when_files_change(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "images", ["a.png", "b.png", "c.png"])
-    stored = as_memory_map(from_image_folder(folder, classes=2, **FORM), tmp_path / "maps")
-    expected = np.stack([pixels(number).transpose(2, 0, 1) for number in range(3)])
-    assert np.array_equal(stored.records.read(np.arange(3)), expected)
-    (file,) = (tmp_path / "maps").iterdir()
-    before = file.stat().st_mtime_ns
-    as_memory_map(from_image_folder(folder, classes=2, **FORM), tmp_path / "maps")
-    assert file.stat().st_mtime_ns == before
-    write_png(folder / "b.png", pixels(9, side=12))
-    again = as_memory_map(from_image_folder(folder, classes=2, **FORM), tmp_path / "maps")
-    assert np.array_equal(again.records.read(np.array([1]))[0], pixels(9).transpose(2, 0, 1))
-
-
-def test_a_memory_map_is_whole_or_not_there(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "images", ["a.png", "b.png"])
-    (folder / "b.png").write_bytes(b"broken")
-    with pytest.raises(BadData, match=r"'b\.png'"):
-        as_memory_map(from_image_folder(folder, classes=2, **FORM), tmp_path / "maps")
-    assert list((tmp_path / "maps").iterdir()) == []
 
 
 def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
@@ -192,75 +129,41 @@ def test_files_cut_short_are_refused(content: bytes) -> None:
         opened(content, "r")
 
 
-def test_linked_folders_are_read_once(tmp_path: Path) -> None:
-    folder_of(tmp_path / "elsewhere", ["1.png"])
-    # A folder may be called like an image.
-    folder = folder_of(tmp_path / "scans", ["0.png", "odd.png/2.png"])
-    (folder / "linked").symlink_to(tmp_path / "elsewhere")
-    assert from_image_folder(folder, classes=2, **FORM).ids.tolist() == ["0.png", "linked/1.png", "odd.png/2.png"]
-    (folder / "again").symlink_to(folder)
-    with pytest.raises(BadData, match="there twice"):
-        from_image_folder(folder, classes=2, **FORM)
+STATED = r"\(size, channels\).*channels=1 for grey, 3 for colour"
 
 
-def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
-    folder_of(tmp_path, ["a.png"])
-    (tmp_path / "b.png").symlink_to(tmp_path / "gone.png")
-    with pytest.raises(BadData, match=r"record 'b\.png' is missing"):
-        from_image_folder(tmp_path, classes=2, **FORM).records.read(np.arange(2))
+@pytest.mark.parametrize("given", [{}, {"size": 8}, {"channels": 1}])
+def test_size_and_channels_of_images_are_stated(tmp_path: Path, given: dict[str, int]) -> None:
+    scans_in(tmp_path)
+    (tmp_path / "t.csv").write_text("image\nill/a.png\n")
+    with pytest.raises(InvalidArgument, match=STATED):
+        from_image_folder(tmp_path, classes=2, **given)
+    with pytest.raises(InvalidArgument, match=STATED):
+        from_table(tmp_path / "t.csv", image="image", classes=2, **given)
 
 
-def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    folder_of(tmp_path, ["a.png"])
-    (tmp_path / os.fsdecode(b"\xff.png")).write_bytes(png(pixels(1)))
-    with pytest.raises(BadData, match=r"udcff\.png"):
-        from_image_folder(tmp_path, classes=2, **FORM)
+@pytest.mark.parametrize("given", [{"size": 0}, {"size": True}, {"size": "64"}, {"channels": 2}, {"channels": 4}])
+def test_impossible_sizes_and_channels_are_named(tmp_path: Path, given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(InvalidArgument, match=f"^{name} is"):
+        from_image_folder(scans_in(tmp_path), classes=2, **{"size": 8, "channels": 1} | given)
 
 
-def test_other_arrays_with_the_same_ids_get_a_memory_map_of_their_own(tmp_path: Path) -> None:
-    for value in (0, 1):
-        pool = from_arrays(np.full((3, 1, 2, 2), value, dtype=np.uint8), classes=2)
-        read = as_memory_map(pool, tmp_path).records.read(np.arange(3))
-        assert isinstance(read, np.ndarray)
-        assert (read == value).all()
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_take_the_stated_form_whatever_they_are(tmp_path: Path, channels: int) -> None:
+    pool = from_image_folder(scans_in(tmp_path), classes=2, size=8, channels=channels)
+    assert pool.records.form == {"": PartForm(dtype=np.dtype(np.uint8), shape=(channels, 8, 8))}
+    read = pool.records.read(np.arange(2))
+    assert isinstance(read, np.ndarray)
+    assert read.shape == (2, channels, 8, 8)
+    assert read.dtype == np.uint8
 
 
-def test_a_memory_map_of_missing_images_names_the_record(tmp_path: Path) -> None:
-    pool = from_image_folder(folder_of(tmp_path / "images", ["a.png", "b.png"]), classes=2, **FORM)
-    (tmp_path / "images" / "b.png").unlink()
-    with pytest.raises(BadData, match=r"record 'b\.png' is missing"):
-        as_memory_map(pool, tmp_path / "maps")
-
-
-def test_broken_or_impossible_memory_maps_are_clear(tmp_path: Path) -> None:
-    pool = from_image_folder(folder_of(tmp_path / "images", ["a.png", "b.png"]), classes=2, **FORM)
-    as_memory_map(pool, tmp_path / "maps")
-    (file,) = (tmp_path / "maps").iterdir()
-    file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(BadData, match=rf"{file.name} is broken.*Remove it"):
-        as_memory_map(pool, tmp_path / "maps")
-    (tmp_path / "a file").write_text("in the way")
-    with pytest.raises(DpalError, match=r"cannot be written \(Not a directory\)|cannot be written \(File exists\)"):
-        as_memory_map(pool, tmp_path / "a file")
-
-
-class BuiltMeanwhile(ArrayRecords):
-    """While these records are read for a memory map, somebody else builds the same one."""
-
-    others: list[threading.Thread]
-
-    def read(self, positions: Positions) -> Values:
-        if len(positions) > 1 and self.others:
-            other = self.others.pop()
-            other.start()
-            other.join()
-        return ArrayRecords.read(self, positions)
-
-
-def test_two_may_build_the_same_memory_map(tmp_path: Path) -> None:
-    records = BuiltMeanwhile(np.arange(12, dtype=np.uint8).reshape(3, 1, 2, 2))
-    pool = Pool(name="p", ids=np.array(["a", "b", "c"]), records=records, classes=("x",))
-    object.__setattr__(records, "others", [threading.Thread(target=as_memory_map, args=(pool, tmp_path))])
-    assert np.array_equal(as_memory_map(pool, tmp_path).records.read(np.arange(3)), records.arrays)
-    assert not records.others
-    assert [file.suffix for file in tmp_path.iterdir()] == [".npy"]
+def test_the_form_is_known_without_any_record(tmp_path: Path) -> None:
+    """Files that nobody can read: neither making the pool nor its form, nor its size in memory, looks at them."""
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(b"no image")
+    pool = from_image_folder(tmp_path, classes=2, size=8, channels=3)
+    assert pool.records.form[""].shape == (3, 8, 8)
+    assert pool.records.subset(np.array([1])).form == pool.records.form
+    assert pool.records.bytes_each == 3 * 8 * 8

@@ -1,34 +1,26 @@
-import json
-import shutil
+"""A pretrained text model of which the end trains."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from networks import plain_loop
+from small_pools import TEXTS, text_pool
 from tiny_bert import write_tiny_bert
 
-from dpal.data import Pool, tokenized
-from dpal.data.records import TextRecords
-from dpal.errors import InvalidArgument, MissingData
+from dpal.data import tokenized
+from dpal.errors import BadData, InvalidArgument, MissingData
 from dpal.models.text import TextClassifier
 from dpal.training.engines.engine_choice import engine_for
 from dpal.training.losses import cross_entropy
-from dpal.training.predict import logits
+from dpal.training.prediction import logits
 from dpal.training.sources import source_for
-
-TEXTS = [("a man runs .",), ("no fever",), ("cough . cough",), ("man sleeps",), ("a a a a",), ("unknown words",)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_bert(tmp_path_factory.mktemp("bert"))
-
-
-def text_pool(texts: list[tuple[str, ...]]) -> Pool:
-    ids = np.arange(len(texts)).astype(np.str_)
-    labels = np.arange(len(texts)) % 3
-    return Pool(name="notes", ids=ids, records=TextRecords(texts), classes=("x", "y", "z"), labels=labels)
 
 
 def test_only_the_end_trains(folder: Path) -> None:
@@ -38,38 +30,6 @@ def test_only_the_end_trains(folder: Path) -> None:
     assert all(name.startswith(end) for name in trained)
     layer = 4 * (16 * 16 + 16) + 2 * 32 + (16 * 24 + 24) + (24 * 16 + 16)
     assert sum(each.numel() for each in model.parameters() if each.requires_grad) == layer + 16 * 16 + 16 + 3 * 16 + 3
-
-
-def test_texts_are_cut_and_filled_to_one_length(folder: Path) -> None:
-    pool = tokenized(text_pool(TEXTS), model=folder, max_length=5)
-    read = pool.records.read(np.arange(3))
-    assert isinstance(read, dict)
-    assert read["input_ids"].tolist() == [[2, 8, 9, 10, 3], [2, 7, 5, 3, 0], [2, 6, 12, 6, 3]]
-    assert read["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
-
-
-def test_pairs_are_told_apart(folder: Path) -> None:
-    pool = tokenized(text_pool([("a man runs", "man sleeps")]), model=folder, max_length=10)
-    read = pool.records.read(np.arange(1))
-    assert isinstance(read, dict)
-    assert read["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 0, 0]]
-
-
-def test_a_length_that_cannot_be_kept_is_refused(folder: Path, tmp_path: Path) -> None:
-    # [CLS] a [SEP] b [SEP]
-    pairs = text_pool([("a man runs", "man sleeps")])
-    read = tokenized(pairs, model=folder, max_length=5).records.read(np.arange(1))
-    assert isinstance(read, dict)
-    assert read["input_ids"].shape == (1, 5)
-    with pytest.raises(InvalidArgument, match="from 5 to"):
-        tokenized(pairs, model=folder, max_length=4)
-    copied = tmp_path / "limited"
-    shutil.copytree(folder, copied)
-    settings = json.loads((copied / "tokenizer_config.json").read_text())
-    for changes, message in (({"model_max_length": 32}, "to 32"), ({"pad_token": None}, "no padding token")):
-        (copied / "tokenizer_config.json").write_text(json.dumps(settings | changes))
-        with pytest.raises(InvalidArgument, match=message):
-            tokenized(pairs, model=copied, max_length=33)
 
 
 def test_it_trains_with_the_fused_engine(folder: Path) -> None:
@@ -106,7 +66,7 @@ def test_wrong_names_are_clear(tmp_path: Path, folder: Path) -> None:
         TextClassifier(name=tmp_path / "nothing", classes=3)
     with pytest.raises(MissingData, match="no tokenizer"):
         tokenized(text_pool(TEXTS), model=tmp_path / "nothing")
-    with pytest.raises(InvalidArgument, match="texts"):
+    with pytest.raises(BadData, match="texts"):
         tokenized(tokenized(text_pool(TEXTS), model=folder), model=folder)
-    with pytest.raises(InvalidArgument, match="tokenized"):
+    with pytest.raises(BadData, match="tokenized"):
         text_pool(TEXTS).records.read(np.arange(1))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,8 @@ from dpal.errors import MixesRecords
 from dpal.models.equivariant import EquivariantResNet9
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
-from dpal.training.augmentation import Augmentation
-from dpal.training.learner import Learner, LearnerSettings, put_channels_last
-from dpal.training.loop import TrainingSettings
+from dpal.training.learner import Learner, put_channels_last
+from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 
 COUNT = 40
 LABELS = np.arange(COUNT) % 3
@@ -46,9 +46,9 @@ def network(*, inplace: bool) -> nn.Module:
     )
 
 
-def learner(make: Callable[[], nn.Module], **training: object) -> Learner:
-    settings = LearnerSettings(training=TrainingSettings(max_physical_batch_size=16, **training), device="cpu")
-    return Learner(make(), Records(), multi_label=False, settings=settings)
+def learner(make: Callable[[], nn.Module], *, engine: str = "auto", **training: Any) -> Learner:
+    compute = ComputeSettings(max_physical_batch_size=16, device="cpu", engine=engine)
+    return Learner(make(), Records(), multi_label=False, settings=TrainingSettings(**training), compute=compute)
 
 
 def train(who: Learner, phase: int, *groups: NDArray[np.int64]) -> str:

@@ -1,46 +1,18 @@
-import io
+"""One phase: what it computes, what it refuses, and that no record decides how it runs."""
+
 import logging
 
 import numpy as np
 import pytest
 import torch
-from networks import SmallTransformer, cross_entropy
-from rich.console import Console
+from networks import SmallTransformer
+from phases import phase, run, two_clouds
 from torch import nn
 
-from dpal.errors import InvalidArgument, TrainingDiverged
-from dpal.models.resnet9 import ResNet9
+from dpal.errors import DpalError, InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
-from dpal.randomness import SeededRandomness
-from dpal.training.augmentation import Augmentation
-from dpal.training.averaging import WeightAverage
-from dpal.training.loop import TrainingSettings, train_phase
-from dpal.training.optimizers import OPTIMIZERS, SGD_AGC, SgdWithAdaptiveClipping, make_optimizer
-from dpal.training.progress import StepProgress
+from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
-
-
-def seeded(seed: int = 2) -> SeededRandomness:
-    return SeededRandomness(seed=seed, nothing_is_private=True)
-
-
-def phase(steps: int = 5, noise: float = 1e-6, rates: tuple[float, ...] = (0.5,), batch: float = 50.0) -> Phase:
-    return Phase(steps=steps, noise_multiplier=noise, expected_batch_size=batch, sampling_probabilities=rates)
-
-
-def two_clouds(count: int = 100) -> TensorSource:
-    torch.manual_seed(0)
-    targets = torch.arange(count) % 2
-    return TensorSource(torch.randn(count, 4) + 3 * targets[:, None], targets)
-
-
-def run(model: nn.Module, source: TensorSource, plan: Phase, **options):
-    options.setdefault("groups", [np.arange(len(source))])
-    options.setdefault("optimizer", torch.optim.SGD(model.parameters(), lr=0.5))
-    options.setdefault("settings", TrainingSettings())
-    options.setdefault("randomness", seeded())
-    options.setdefault("loss", cross_entropy)
-    return train_phase(model, plan, source=source, **options)
 
 
 def test_it_learns() -> None:
@@ -59,7 +31,7 @@ def test_a_seed_repeats_it_and_physical_batches_do_not_matter() -> None:
     for most in (512, 512, 7, 1):
         torch.manual_seed(1)
         model = nn.Linear(4, 2)
-        run(model, source, phase(noise=1.0), settings=TrainingSettings(max_physical_batch_size=most))
+        run(model, source, phase(noise=1.0), compute=ComputeSettings(max_physical_batch_size=most))
         weights.append(model.weight.detach().clone())
     assert torch.equal(weights[0], weights[1])
     for other in weights[2:]:
@@ -89,45 +61,6 @@ def test_an_empty_draw_still_takes_a_noisy_step() -> None:
     before = model.weight.detach().clone()
     run(model, two_clouds(), phase(steps=1, noise=1.0, rates=(0.0,)))
     assert not torch.equal(model.weight, before)
-
-
-@pytest.mark.parametrize("name", [*OPTIMIZERS, SGD_AGC])
-def test_every_optimizer_learns(name: str) -> None:
-    source = two_clouds()
-    torch.manual_seed(1)
-    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    optimizer = make_optimizer(
-        name, model, learning_rate=0.05 if name in ("nadam", "adamw") else 0.5, exempt_layer=model[2]
-    )
-    run(model, source, phase(steps=80), optimizer=optimizer)
-    assert (model(source.inputs).argmax(1) == source.targets).float().mean() > 0.85
-
-
-def test_adaptive_clipping_by_hand() -> None:
-    big, small, free = (nn.Parameter(torch.tensor([[3.0, 4.0], [0.0, 0.0]])) for _ in range(3))
-    optimizer = SgdWithAdaptiveClipping([big, small, free], exempt=[free], clipping=0.1, lr=1.0)
-    for parameter in (big, small, free):
-        parameter.grad = torch.tensor([[6.0, 8.0], [1e-5, 0.0]])
-    small.grad = torch.tensor([[0.03, 0.04], [1.0, 0.0]])
-    optimizer.step()
-    # The first unit's weights have norm 5, so its gradient may have 0.5; the second's have 0, so 0.1 · 0.001.
-    torch.testing.assert_close(big.detach(), torch.tensor([[3.0 - 0.3, 4.0 - 0.4], [-1e-5, 0.0]]))
-    torch.testing.assert_close(small.detach(), torch.tensor([[3.0 - 0.03, 4.0 - 0.04], [-1e-4, 0.0]]))
-    torch.testing.assert_close(free.detach(), torch.tensor([[-3.0, -4.0], [-1e-5, 0.0]]))
-
-
-def test_adaptive_clipping_of_filters() -> None:
-    # Two filters with weights of norm 6, so 0.6 is allowed; a gradient of norm 12 and one of 0.6.
-    filters = nn.Parameter(torch.ones(2, 4, 3, 3))
-    optimizer = SgdWithAdaptiveClipping([filters], clipping=0.1, lr=1.0)
-    filters.grad = torch.tensor([2.0, 0.1]).reshape(2, 1, 1, 1).expand_as(filters).clone()
-    optimizer.step()
-    torch.testing.assert_close(filters.detach(), torch.full_like(filters, 0.9))
-
-
-def test_an_unknown_optimizer_is_named() -> None:
-    with pytest.raises(InvalidArgument, match="optimizer is 'lion'"):
-        make_optimizer("lion", nn.Linear(1, 1), learning_rate=1.0)
 
 
 def test_broken_gradients_are_counted_and_many_are_warned_of_but_never_stop_the_phase(
@@ -167,7 +100,7 @@ def test_no_record_decides_the_engine(precision: str) -> None:
         layers = (nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU())
         model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 2))
         source = TensorSource(images, torch.arange(20) % 2)
-        result = run(model, source, phase(steps=1), settings=TrainingSettings(precision=precision))
+        result = run(model, source, phase(steps=1), compute=ComputeSettings(precision=precision))
         engines.append(result.engine)
     assert engines == ["fused", "fused"]
 
@@ -186,76 +119,13 @@ def test_the_sum_of_many_physical_batches_is_not_rounded_by_their_number() -> No
             Phase(steps=1, noise_multiplier=1e-9, expected_batch_size=1.0, sampling_probabilities=(1.0,)),
             groups=[group],
             optimizer=torch.optim.SGD([{"params": model.parameters(), "lr": 0.0}]),
-            settings=TrainingSettings(max_grad_norm=0.5, max_physical_batch_size=8),
+            settings=TrainingSettings(max_grad_norm=0.5),
+            compute=ComputeSettings(max_physical_batch_size=8),
             after_step=lambda step: seen.append(model.weight.grad.double().clone()),
             loss=lambda outputs, targets: outputs[:, 0] - targets,
         )
     # What is left is the rounding of the noisy gradient itself, after the noise.
     assert abs(float((seen[0] - seen[1]).norm()) - 0.5) < 1e-3
-
-
-def test_weight_averages() -> None:
-    model = nn.Linear(1, 1, bias=False)
-    average = WeightAverage(model, decay=0.9)
-    first = model.weight.item()
-    values = []
-    for value in (1.0, 2.0, 3.0):
-        model.weight.data.fill_(value)
-        average.update()
-        values.append(average.average["weight"].item())
-    # The decays are 2/11, 3/12 and 4/13.
-    assert values[0] == pytest.approx(first * 2 / 11 + 1.0 * 9 / 11)
-    assert values[1] == pytest.approx(values[0] * 3 / 12 + 2.0 * 9 / 12)
-    assert values[2] == pytest.approx(values[1] * 4 / 13 + 3.0 * 9 / 13)
-    with average.applied():
-        assert model.weight.item() == pytest.approx(values[2])
-    assert model.weight.item() == 3.0
-    restored = WeightAverage(model, decay=0.9)
-    restored.load_state_dict(average.state_dict())
-    assert restored.steps == 3
-    assert torch.equal(restored.average["weight"], average.average["weight"])
-    with pytest.raises(InvalidArgument, match="decay"):
-        WeightAverage(model, decay=1.0)
-
-
-def test_an_average_runs_along() -> None:
-    model = nn.Linear(4, 2)
-    average = WeightAverage(model, decay=0.99)
-    run(model, two_clouds(), phase(steps=7), average=average)
-    assert average.steps == 7
-    assert not torch.equal(average.average["weight"], model.weight)
-
-
-def test_augmented_copies() -> None:
-    images = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).reshape(2, 3, 4, 5)
-    generator = torch.Generator().manual_seed(0)
-    flipped = Augmentation(copies=8, flip=True)(images, generator)
-    assert flipped.shape == (16, 3, 4, 5)
-    for row, copy in enumerate(flipped):
-        original = images[row // 8]
-        assert torch.equal(copy, original) or torch.equal(copy, original.flip(-1))
-    assert 0 < sum(torch.equal(copy, images[row // 8]) for row, copy in enumerate(flipped)) < 16
-    cropped = Augmentation(copies=4, crop=1)(images, generator)
-    padded = nn.functional.pad(images, (1, 1, 1, 1), mode="reflect")
-    for row, copy in enumerate(cropped):
-        windows = [padded[row // 4, :, y : y + 4, x : x + 5] for y in range(3) for x in range(3)]
-        assert any(torch.equal(copy, window) for window in windows)
-    for wrong in ({"copies": 0}, {"crop": -1}):
-        with pytest.raises(InvalidArgument):
-            Augmentation(**wrong)
-
-
-@pytest.mark.parametrize("engine", ["fused", "opacus", "vmap"])
-def test_augmentation_in_a_phase(engine: str) -> None:
-    torch.manual_seed(0)
-    source = TensorSource(torch.randn(12, 1, 8, 8), torch.randint(0, 2, (12,)))
-    settings = TrainingSettings(augmentation=Augmentation(copies=3, flip=True, crop=2), engine=engine)
-    model = ResNet9(channels=1, classes=2)
-    result = run(model, source, phase(steps=1, rates=(1.0,), batch=12.0), settings=settings)
-    assert result.engine == engine
-    tokens = TensorSource(torch.randint(0, 9, (12, 6)), torch.randint(0, 2, (12,)))
-    with pytest.raises(InvalidArgument, match="it is for images"):
-        run(SmallTransformer(), tokens, phase(steps=1), settings=settings)
 
 
 def test_batches_of_named_tensors() -> None:
@@ -268,18 +138,8 @@ def test_batches_of_named_tensors() -> None:
 
 
 def test_no_labelled_records_is_an_error() -> None:
-    with pytest.raises(InvalidArgument, match="number of labelled records is 0"):
+    with pytest.raises(DpalError, match="no labelled record"):
         run(nn.Linear(4, 2), two_clouds(), phase(), groups=[np.empty(0, dtype=np.int64)])
-
-
-def test_progress_is_for_terminals_only() -> None:
-    for is_terminal in (True, False):
-        text = io.StringIO()
-        console = Console(file=text, force_terminal=is_terminal, width=100)
-        with StepProgress("phase 1", 3, console) as progress:
-            for _ in range(3):
-                progress.step(10.0)
-        assert ("phase 1" in text.getvalue()) is is_terminal
 
 
 def test_the_engine_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -299,7 +159,7 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
     images = 100 * torch.randn(4, 1, 8, 8)
     source = TensorSource(images, model(images).argmin(1))
     before = [each.detach().clone() for each in model.parameters()]
-    settings = TrainingSettings(max_grad_norm=max_grad_norm, engine=engine, augmentation=Augmentation(copies=copies))
+    settings = TrainingSettings(max_grad_norm=max_grad_norm, augmentation=Augmentation(copies=copies))
     plan = Phase(steps=1, noise_multiplier=1e-9, expected_batch_size=1.0, sampling_probabilities=(1.0, 0.0))
     run(
         model,
@@ -307,6 +167,7 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
         plan,
         groups=[[2], [0, 1, 3]],
         settings=settings,
+        compute=ComputeSettings(engine=engine),
         optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
     )
     moved = [new.detach() - old for new, old in zip(model.parameters(), before, strict=True)]
@@ -317,14 +178,14 @@ def test_one_record_moves_the_weights_by_at_most_the_clip(engine: str, copies: i
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([[4], [4]], "stands twice"),
-        ([[4, 4]], "stands twice"),
+        ([[4], [4]], "occurs twice"),
+        ([[4, 4]], "occurs twice"),
         ([[4], [-2]], "is -2"),
-        ([], "labelled records is 0"),
-        ([[]], "labelled records is 0"),
+        ([], "no labelled record"),
+        ([[]], "no labelled record"),
         ([[0.5]], "whole positions"),
     ],
 )
 def test_groups_have_every_record_once(groups: list[list[float]], message: str) -> None:
-    with pytest.raises(InvalidArgument, match=message):
+    with pytest.raises(DpalError, match=message):
         run(nn.Linear(4, 2), two_clouds(), phase(rates=(0.5,) * len(groups)), groups=groups)

@@ -1,3 +1,5 @@
+"""Records on the device, or streamed to it."""
+
 import threading
 from pathlib import Path
 
@@ -6,21 +8,23 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from pictures import pixels, write_png
-from torch import nn
 
-from dpal.data import from_arrays, from_image_folder
+from dpal.data import from_image_folder
 from dpal.data.records import ArrayRecords
 from dpal.errors import BadData, InvalidArgument
-from dpal.training.losses import binary_cross_entropy, cross_entropy, loss_for
-from dpal.training.predict import logits
-from dpal.training.sources import Scaling, StreamingSource, TensorSource, source_for
+from dpal.training.settings import Scaling
+from dpal.training.sources import StreamingSource, TensorSource, source_for
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 1, 4, 4), dtype=np.uint8)
+
+
 TARGETS = np.arange(40) % 3
+
+
 SOME = np.array([5, 0, 39, 5])
 
 
-def scaled(values: NDArray[np.uint8]) -> NDArray[np.float64]:
+def scaled_by_hand(values: NDArray[np.uint8]) -> NDArray[np.float64]:
     return (values / 255 - 0.5) / 0.25
 
 
@@ -33,7 +37,7 @@ def test_what_fits_is_on_the_device_and_what_does_not_streams() -> None:
     for source in (kept, streamed):
         batch, targets = source.batch(SOME)
         assert isinstance(batch, torch.Tensor)
-        assert np.allclose(batch.numpy(), scaled(IMAGES[SOME]), atol=1e-6)
+        assert np.allclose(batch.numpy(), scaled_by_hand(IMAGES[SOME]), atol=1e-6)
         assert targets.tolist() == [2, 0, 0, 2]
     # Kept as bytes: four times as much fits.
     assert isinstance(kept.inputs, torch.Tensor)
@@ -48,7 +52,7 @@ def test_a_stream_has_every_batch_in_order(most_bytes: int) -> None:
     assert len(seen) == len(parts)
     for part, (batch, targets) in zip(parts, seen, strict=True):
         assert isinstance(batch, torch.Tensor)
-        assert np.allclose(batch.numpy(), scaled(IMAGES[part]), atol=1e-6)
+        assert np.allclose(batch.numpy(), scaled_by_hand(IMAGES[part]), atol=1e-6)
         assert targets.tolist() == TARGETS[part].tolist()
     assert list(source.stream(iter([]))) == []
 
@@ -116,78 +120,3 @@ def test_wrong_numbers_of_targets_and_scales_are_refused() -> None:
         source_for(ArrayRecords(IMAGES), None, device="cpu")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="deviation"):
         Scaling(deviation=0.0)
-
-
-def test_logits_are_the_models(tmp_path: Path) -> None:
-    pool = from_arrays(IMAGES, classes=3, labels=TARGETS)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
-    model.train()
-    for most_bytes in (0, 10**6):
-        source = source_for(pool.records, TARGETS, device="cpu", most_bytes=most_bytes)
-        found = logits(model, source, SOME, batch_size=3)
-        expected = model(torch.from_numpy(scaled(IMAGES[SOME])).float()).detach().numpy()
-        assert np.allclose(found, expected, atol=1e-5)
-    assert model.training
-    with pytest.raises(InvalidArgument, match="at least 1"):
-        logits(model, source, np.empty(0, dtype=np.int64))
-    with pytest.raises(InvalidArgument, match="records, classes"):
-        logits(nn.Conv2d(1, 3, 3), source, SOME)
-
-
-def test_logits_leave_the_model_as_it_was() -> None:
-    source = source_for(ArrayRecords(IMAGES), TARGETS, device="cpu")
-    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.0), nn.Linear(16, 3))
-    model.train()
-    model[2].eval()  # kept out of training
-    for passes, batch_size, message in ((2, 5, "dropout above 0"), (0, 5, "passes"), (1, 0, "batch_size")):
-        with pytest.raises(InvalidArgument, match=message):
-            logits(model, source, SOME, passes=passes, batch_size=batch_size)
-        assert [module.training for module in model] == [True, True, False]
-    logits(model, source, SOME)
-    assert [module.training for module in (model, *model)] == [True, True, True, False]
-
-
-def test_losses_have_one_value_a_record() -> None:
-    outputs = torch.randn(5, 3)
-    single = cross_entropy(outputs, torch.tensor([0, 1, 2, 0, 1]))
-    assert torch.allclose(single, -outputs.log_softmax(1)[torch.arange(5), torch.tensor([0, 1, 2, 0, 1])])
-    targets = torch.tensor([[0.0, 1.0, 0.8]]).expand(5, 3)
-    by_hand = -(targets * outputs.sigmoid().log() + (1 - targets) * (1 - outputs.sigmoid()).log()).mean(1)
-    assert torch.allclose(binary_cross_entropy(outputs, targets), by_hand, atol=1e-6)
-    assert loss_for(multi_label=True) is binary_cross_entropy
-    assert loss_for(multi_label=False) is cross_entropy
-
-
-def test_what_a_model_writes_down_while_it_predicts_does_not_stay() -> None:
-    class Remembers(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.out = nn.Linear(3, 2)
-            self.register_buffer("newest", torch.zeros(3))
-
-        def forward(self, given: torch.Tensor) -> torch.Tensor:
-            self.newest.copy_(given[-1])
-            return self.out(given)
-
-    model = Remembers()
-    logits(model, TensorSource(torch.randn(5, 3), torch.zeros(5)), np.arange(5))
-    assert torch.equal(model.newest, torch.zeros(3))
-
-
-def test_a_buffer_that_a_model_replaces_or_adds_while_it_predicts_is_put_back() -> None:
-    class Grows(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.out = nn.Linear(3, 2)
-            self.register_buffer("table", torch.zeros(1))
-            self.register_buffer("later", None)
-
-        def forward(self, given: torch.Tensor) -> torch.Tensor:
-            self.table = given[-1].detach().clone()
-            self.later = given[0].detach().clone()
-            return self.out(given)
-
-    model = Grows()
-    logits(model, TensorSource(torch.randn(5, 3), torch.zeros(5)), np.arange(5))
-    assert torch.equal(model.table, torch.zeros(1))
-    assert model.later is None

@@ -31,7 +31,7 @@ CLASSES = (
     "Fracture",
     "Support Devices",
 )
-# The five that the paper's AUC is the mean of.
+# The five classes over which the paper averages the AUC.
 EVALUATED = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
 UNCERTAIN_IS_PRESENT = ("Atelectasis", "Edema", "Pleural Effusion")
 SMOOTHING = 0.2
@@ -72,7 +72,7 @@ def read_chexpert(folder: Path, part: str, size: int) -> Pool:
             raise BadData(f"A label of record {name!r} in {table} is {error}; allowed: 1, 0, -1, empty.") from error
         ids.append(name)
     if not ids:
-        raise BadData(f"{table} is empty: there is no record in it.")
+        raise BadData(f"{table} is empty: it has no records.")
     names = as_ids(ids)
     pool = Pool(
         name=f"chexpert ({part})",

@@ -43,9 +43,9 @@ def read_cifar10(folder: Path, part: str, size: int) -> Pool:
     labels: list[NDArray[np.uint8]] = []
     for name in _batches(part):
         binary = folder / _BINARY / f"{name}.bin"
-        found = _read_binary(binary) if binary.is_file() else _read_pickled(folder / _PICKLED / name)
-        images.append(found[0])
-        labels.append(found[1])
+        batch = _read_binary(binary) if binary.is_file() else _read_pickled(folder / _PICKLED / name)
+        images.append(batch[0])
+        labels.append(batch[1])
     pixels = np.concatenate(images).reshape(-1, 3, 32, 32)
     return from_arrays(
         pixels,
@@ -60,7 +60,7 @@ def read_cifar10(folder: Path, part: str, size: int) -> Pool:
 def _read_binary(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     content = np.frombuffer(file.read_bytes(), dtype=np.uint8)
     if len(content) == 0 or len(content) % (1 + _PIXELS):
-        raise BadData(f"{file} has {len(content):,} bytes, no multiple of {1 + _PIXELS:,}: it is cut short.")
+        raise BadData(f"{file} has {len(content):,} bytes, not a multiple of {1 + _PIXELS:,}: it is truncated.")
     rows = content.reshape(-1, 1 + _PIXELS)
     return rows[:, 1:], rows[:, 0]
 
@@ -72,7 +72,7 @@ class _PickledType:
         self.name = name
 
     def __setstate__(self, state: object) -> None:
-        """The order of bytes, which single bytes have not."""
+        """Ignores the byte order, which single bytes do not have."""
 
 
 class _PickledArray:
@@ -84,7 +84,7 @@ class _PickledArray:
     def __setstate__(self, state: Any) -> None:
         _, shape, kind, columns_first, content = state
         if not isinstance(kind, _PickledType) or kind.name not in (b"u1", "u1") or columns_first:
-            raise pickle.UnpicklingError("an array of something else than bytes")
+            raise pickle.UnpicklingError("it has an array that does not hold bytes")
         self.values = np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
@@ -103,7 +103,7 @@ class _ArraysOnly(pickle.Unpickler):
             case "_codecs", "encode":
                 return super().find_class(module_name, global_name)
             case _:
-                raise pickle.UnpicklingError(f"{module_name}.{global_name} is no array")
+                raise pickle.UnpicklingError(f"{module_name}.{global_name} is not an array")
 
 
 def _read_pickled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -112,14 +112,14 @@ def _read_pickled(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
             batch = _ArraysOnly(content, encoding="bytes").load()
         images = batch[b"data"].values
         labels = np.asarray(batch[b"labels"])
-    # A broken pickle raises nearly anything.
+    # A broken pickle can raise almost anything.
     except Exception as error:
-        raise BadData(f"{file} is no pickled CIFAR-10 batch: {error}. Nothing in it was run.") from error
+        raise BadData(f"{file} is not a pickled CIFAR-10 batch: {error}. No code in it was run.") from error
     fits = (
         isinstance(images, np.ndarray) and images.ndim == 2 and images.shape[1] == _PIXELS and labels.dtype.kind == "i"
     )
     if not fits or labels.shape != images.shape[:1] or not ((labels >= 0) & (labels < len(CLASSES))).all():
-        raise BadData(f"{file} is no CIFAR-10 batch: its data or its labels have another form.")
+        raise BadData(f"{file} is not a CIFAR-10 batch: its data or labels have the wrong shape or type.")
     return images, labels.astype(np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""What there is to know about a published dataset. Each has a file of its own; `registry` gives them names."""
+"""What describes a published dataset. Each dataset has its own file; `registry` gives them names."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class NamedDataset:
     sizes: tuple[int, ...] = ()
     read: Callable[[Path, str, int], Pool]
     files: Callable[[str, int], tuple[OfficialFile, ...]] = _no_files
-    # The official files in a second form that is read too.
+    # Whether the official files are there in a second format that is also read.
     other_form_is_there: Callable[[Path, str], bool] = lambda folder, part: False
     also_in: tuple[Path, ...] = ()
     any_size: bool = False

@@ -1,4 +1,4 @@
-"""Official files of a dataset: fetched with a checksum when asked, or looked for, with exact instructions."""
+"""The official files of a dataset: downloaded and checked on request, or a message that says where to put them."""
 
 import hashlib
 import http.client
@@ -29,12 +29,12 @@ class OfficialFile:
     name: str
     # md5:… or sha256:…, as the authors or the libraries of the field publish it.
     checksum: str
-    # What must lie in the folder once an archive is unpacked.
+    # The files that must be in the folder once an archive is unpacked.
     unpacks_to: tuple[str, ...] = ()
 
     @property
     def unpacked(self) -> str:
-        """What is to be done with an archive."""
+        """What to do with an archive."""
         return f", unpacked to {', '.join(self.unpacks_to)} in that folder" if self.unpacks_to else ""
 
     def present(self, folder: Path) -> bool:
@@ -42,7 +42,7 @@ class OfficialFile:
 
 
 def data_folder() -> Path:
-    """Where datasets lie unless a folder is given: $DPAL_DATA, or the user's cache."""
+    """Where datasets are kept by default: $DPAL_DATA, or the user's cache."""
     chosen = os.environ.get("DPAL_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(chosen) if chosen else cache / "dpal"
@@ -63,7 +63,7 @@ def ensure(files: tuple[OfficialFile, ...], folder: Path, *, title: str, downloa
 def fetch(file: OfficialFile, folder: Path) -> None:
     """Download, check, and only then put in place."""
     if not file.address.startswith(("https://", "http://")):
-        raise InvalidArgument("the address", file.address, "one of http or https")
+        raise InvalidArgument("address", file.address, "an http or https address")
     folder.mkdir(parents=True, exist_ok=True)
     kind, _, wanted = file.checksum.partition(":")
     digest = hashlib.new(kind, usedforsecurity=False)
@@ -77,11 +77,11 @@ def fetch(file: OfficialFile, folder: Path) -> None:
             ):
                 length = answer.headers.get("Content-Length")
                 task = progress.add_task(file.name, total=int(length) if length else None)
-                while part := answer.read(_CHUNK):
-                    digest.update(part)
-                    target.write(part)
-                    progress.advance(task, len(part))
-        # The last two: connections that end in the middle.
+                while chunk := answer.read(_CHUNK):
+                    digest.update(chunk)
+                    target.write(chunk)
+                    progress.advance(task, len(chunk))
+        # The last two: connections that break off.
         except (urllib.error.URLError, TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException) as error:
             raise MissingData(
                 f"{file.address} cannot be reached ({error}). Without a network, fetch it elsewhere and put it at "
@@ -89,7 +89,7 @@ def fetch(file: OfficialFile, folder: Path) -> None:
             ) from error
         if digest.hexdigest() != wanted:
             raise BadData(
-                f"{file.address} has the {kind} {digest.hexdigest()} instead of {wanted}: it is broken or another "
+                f"{file.address} has the {kind} {digest.hexdigest()} instead of {wanted}: it is damaged, or another "
                 "file. Nothing was written."
             )
         if file.unpacks_to:

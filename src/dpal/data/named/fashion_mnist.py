@@ -38,7 +38,7 @@ _CHECKSUMS = {
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 
 _UNSIGNED_BYTES = 8
-# Twenty times what the largest file of this format has: some kilobytes of gzip can unpack to all of the memory.
+# Twenty times the largest file of this format: a few kilobytes of gzip can unpack to more than the memory.
 _MOST_BYTES = 1 << 30
 
 
@@ -72,12 +72,12 @@ def read_idx(file: Path) -> NDArray[np.uint8]:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             zeros, kind, dimensions = struct.unpack(">HBB", stream.read(4))
             shape = struct.unpack(f">{dimensions}I", stream.read(4 * dimensions))
-            # One byte more than there should be, to see whether there is one.
+            # One byte more than expected, to see whether there is more.
             content = stream.read(min(math.prod(shape), _MOST_BYTES) + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile, struct.error) as error:
-        raise BadData(f"{file} is cut short or no IDX file ({type(error).__name__}).") from error
+        raise BadData(f"{file} is truncated, or not an IDX file ({type(error).__name__}).") from error
     if zeros != 0 or kind != _UNSIGNED_BYTES or len(content) != math.prod(shape):
-        raise BadData(f"{file} is no IDX file of unsigned bytes, or has more or less than its {shape} values.")
+        raise BadData(f"{file} is not an IDX file of unsigned bytes, or does not have exactly {shape} values.")
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 

@@ -17,7 +17,7 @@ _ADDRESS = "https://zenodo.org/records/10519652/files/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedMNIST:
-    """One of its datasets: the classes, and the checksum of each size's file."""
+    """One of its datasets: the classes, and the checksum of the file of each size."""
 
     flag: str
     classes: tuple[str, ...]
@@ -37,7 +37,7 @@ class MedMNIST:
                 images, labels = arrays[f"{part}_images"], arrays[f"{part}_labels"]
         except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
             raise BadData(
-                f"{file} is no MedMNIST file with {part}_images and {part}_labels ({type(error).__name__})."
+                f"{file} is not a MedMNIST file with {part}_images and {part}_labels ({type(error).__name__})."
             ) from error
         grey = images.ndim == 3
         if images.dtype != np.uint8 or images.shape[1:3] != (size, size) or labels.shape != (len(images), 1):

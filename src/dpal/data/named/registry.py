@@ -33,13 +33,12 @@ def load_dataset(
     folder: Path | str | None = None,
     download: bool = False,
 ) -> Pool:
-    """A named dataset's part, from a folder (default: the name's folder in $DPAL_DATA or in the cache).
+    """One part of a named dataset, from a folder (default: the one with its name in $DPAL_DATA or in the cache).
 
-    Nothing is fetched unless a download is asked for. The counts of classes of published datasets are public, and their
-    ids are known to everyone.
+    Nothing is downloaded unless asked for. Published datasets have public ids and class counts.
     """
     if name not in DATASETS:
-        raise InvalidArgument("the dataset", name, f"one of {', '.join(DATASETS)}")
+        raise InvalidArgument("name", name, f"one of {', '.join(DATASETS)}")
     dataset = DATASETS[name]
     if part not in dataset.parts:
         raise InvalidArgument("part", part, f"one of {', '.join(dataset.parts)} for {name}")

@@ -1,4 +1,4 @@
-"""SNLI: pairs of sentences, one of three relations. The official JSON lines, or those of the hub's copy."""
+"""SNLI: pairs of sentences and one of three relations. From the official JSON lines, or those of the hub's copy."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from dpal.data.records import TextRecords, is_text
 from dpal.errors import BadData
 
 CLASSES = ("entailment", "neutral", "contradiction")
-# Annotators who did not agree: the authors leave these pairs out, and so does everyone.
+# The annotators did not agree: these pairs are left out, as the authors do.
 _NO_MAJORITY = "-"
 
 
@@ -53,10 +53,10 @@ def read_snli_file(file: Path, part: str) -> Pool:
                 texts.append(sentences)
                 ids.append(pair.get("pairID", f"{part}-{number:06d}"))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise BadData(f"Line {number} of {file} is no pair of SNLI ({type(error).__name__}).") from error
+                raise BadData(f"Line {number} of {file} is not a pair of SNLI ({type(error).__name__}).") from error
             labels.append(label)
     if not texts:
-        raise BadData(f"{file} is empty: there is no labelled pair in it.")
+        raise BadData(f"{file} is empty: it has no labelled pairs.")
     names = as_ids(ids)
     return Pool(
         name=f"snli ({part})",

@@ -11,13 +11,15 @@ from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument
 
-# A batch is a tensor, or a dictionary of tensors as text models take it; the first dimension is the records'.
+# A batch is a tensor, or a dictionary of tensors for text models. The first dimension counts records.
 Batch: TypeAlias = Tensor | Mapping[str, Tensor]
-# One loss a record, from the model's outputs and the targets.
+# One loss per record, from the model's outputs and the targets.
 LossFunction: TypeAlias = Callable[[Any, Tensor], Tensor]
 Gradients: TypeAlias = dict[str, Tensor]
 
-PRECISIONS = ("float32", "tf32", "bf16")
+
+class NotCoveredError(Exception):
+    """This engine cannot train the model; the text says why. Another engine is tried then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,23 +29,23 @@ class ClippedSum:
     A record whose gradient is not finite contributes zero.
     """
 
-    # Neither is shown: both depend on who was drawn.
+    # Neither is shown: both depend on which records were drawn.
     gradients: Gradients = field(repr=False)
-    # A tensor: asking for its value makes the host wait for the device.
+    # A tensor: reading its value makes the host wait for the device.
     not_finite: Tensor = field(repr=False)
 
 
 @dataclass(slots=True, kw_only=True)
 class ClippingEngine(ABC):
-    """Computes, for each record, the gradient of its own loss, scaled to a norm of at most max_grad_norm, and adds up.
+    """Computes the gradient of each record's own loss, scales it to a norm of at most max_grad_norm, and adds them up.
 
     With copies above 1 the batch holds that many augmented copies of each record, one after the other; a record's
     gradient is then the mean over its copies.
 
     One record moves the sum by at most max_grad_norm, rounding included (docs/maths/floating-point.md). For that, sums
-    are in float64, and everybody's arithmetic is the same whoever is drawn: a batch always has `physical_records` rows
-    (default: as many as are given), and `step_records`, the most that one step can draw (default: the rows of the
-    batch), bounds what rounding can add.
+    are in float64, and the arithmetic of a record does not depend on who else was drawn: a batch always has
+    `physical_records` rows (default: as many as are given), and `step_records`, the most that one step can draw
+    (default: the rows of the batch), bounds what rounding can add.
     """
 
     name: ClassVar[str]
@@ -60,7 +62,7 @@ class ClippingEngine(ABC):
         return {name: parameter for name, parameter in self.model.named_parameters() if parameter.requires_grad}
 
     def clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor | None = None) -> ClippedSum:
-        """The clipped sum over one physical batch. Rows of records that are not `present` only fill it up."""
+        """The clipped sum over one physical batch. Rows that are not `present` are padding."""
         count = record_count(batch) // self.copies
         if present is None:
             present = torch.ones(count, dtype=torch.bool, device=targets.device)
@@ -74,7 +76,7 @@ class ClippingEngine(ABC):
         if missing > 0:
             batch, targets = _filled_up(batch, targets, missing, self.copies)
             present = nn.functional.pad(present, (0, missing))
-        # A caller's autocast would round what was measured; engines choose their precision themselves.
+        # A caller's autocast would round what was measured. Engines choose their precision themselves.
         with torch.autocast(targets.device.type, enabled=False):
             return self._clipped_sum(batch, targets, present)
 
@@ -82,9 +84,9 @@ class ClippingEngine(ABC):
     def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum: ...
 
     def clip_factors(self, norms: Tensor, present: Tensor, positions: int = 0) -> Tensor:
-        """What scales each record's gradient to the bound, in float64; zero for records that cannot be used.
+        """The factor that scales each record's gradient to the bound, in float64; zero for records that cannot be used.
 
-        `positions` are those of a record that are summed together with everybody else's (`rounding_margin`).
+        `positions` counts the positions of a record that are summed together with all others' (`rounding_margin`).
         """
         rows = len(norms)
         margin = rounding_margin(max(self.step_records or 0, rows), rows, positions)
@@ -93,12 +95,12 @@ class ClippingEngine(ABC):
         return torch.where(usable, bound / norms.double().clamp(min=bound), 0.0)
 
     def prepare_for_check(self) -> None:
-        """Put the model in a mode without chance in which the engine works."""
+        """Put the model in a mode without randomness in which the engine works."""
         self.model.eval()
 
     @abstractmethod
     def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Each record's gradient norm before clipping, for checks of one engine against another."""
+        """Each record's gradient norm before clipping, to check one engine against another."""
 
 
 def _filled_up(batch: Batch, targets: Tensor, missing: int, copies: int) -> tuple[Batch, Tensor]:
@@ -118,25 +120,25 @@ def rows(batch: Batch, index: Tensor | slice) -> Batch:
     """Some rows of a batch."""
     if isinstance(batch, Tensor):
         return batch[index]
-    return {name: part[index] for name, part in batch.items()}
+    return {name: array[index] for name, array in batch.items()}
 
 
 def called(model: Callable[..., Any], batch: Batch) -> Any:
-    """The model's outputs: a tensor is its only argument, a dictionary its named ones."""
+    """The model's outputs. A tensor is passed as its only argument, a dictionary as named arguments."""
     return model(batch) if isinstance(batch, Tensor) else model(**batch)
 
 
 def called_with(model: nn.Module, state: Mapping[str, Tensor], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The model's outputs with other parameters and buffers, by the names that `named_parameters` has.
+    """The model's outputs with other parameters and buffers, by their names in `named_parameters`.
 
-    Every place of a tensor is filled once: where one layer stands in two places, torch's `functional_call` alone would
-    fill it twice, and leave it with the other parameters afterwards.
+    Each attribute is replaced once: where a layer is used in two places, torch's `functional_call` alone would replace
+    its parameters twice, and leave the replacement there afterwards.
     """
-    names = {id(each): name for name, each in chain(model.named_parameters(), model.named_buffers())}
+    names = {id(tensor): name for name, tensor in chain(model.named_parameters(), model.named_buffers())}
     places = {
-        f"{prefix}.{key}" if prefix else key: state[names[id(each)]]
+        f"{prefix}.{key}" if prefix else key: state[names[id(tensor)]]
         for prefix, layer in model.named_modules()
-        for key, each in chain(
+        for key, tensor in chain(
             layer.named_parameters(recurse=False, remove_duplicate=False),
             layer.named_buffers(recurse=False, remove_duplicate=False),
         )
@@ -155,11 +157,11 @@ def is_usable(norms: Tensor, max_grad_norm: float) -> Tensor:
     return norms < max_grad_norm * 2.0**100
 
 
-# Norms are added up in float32 over short rows, then in float64; this much more covers what that rounds away.
+# Norms are added up in float32 over short rows, then in float64. This much covers the rounding of that.
 NORM_ROUNDING = 2.0**-15
 # Float64, with room for the rounding of factors and products on the way into a sum.
 _UNIT_ROUNDING = 2.0**-51
-# Where positions of all records are summed together, no record's parts may exceed its bound by more than this.
+# Where positions of all records are summed together, no record's terms may exceed its bound by more than this factor.
 LARGEST_CANCELLATION = 2.0**8
 _LARGEST_MARGIN = 0.25
 
@@ -169,13 +171,15 @@ def rounding_margin(step_records: int, rows: int, positions: int) -> float:
 
     For any order of summation a sum of n numbers is off by at most n roundings of the sum of their sizes. The sizes
     are public: the most records of a step, the rows of a physical batch, and the positions of a record where those of
-    all records are summed together, in which parts that cancel may be `LARGEST_CANCELLATION` times the whole.
+    all records are summed together, in which terms that cancel may be `LARGEST_CANCELLATION` times the whole.
     """
     batches = -(-step_records // rows)
     margin = _UNIT_ROUNDING * step_records * (rows + batches + rows * positions * LARGEST_CANCELLATION)
     if margin > _LARGEST_MARGIN:
         raise InvalidArgument(
-            "max_physical_batch_size", rows, f"smaller: {step_records:,} records in one step could round off too much"
+            "max_physical_batch_size",
+            rows,
+            f"smaller: with {step_records:,} records in one step, rounding could add too much",
         )
     return margin
 
@@ -185,7 +189,7 @@ def clipped_from_stored(engine: ClippingEngine, stored: Gradients, present: Tens
     norms = row_norms(stored) * (1 + NORM_ROUNDING)
     factors = engine.clip_factors(norms, present)
     blank_broken(stored, norms)
-    gradients = {name: weighted_sum(each, factors) for name, each in stored.items()}
+    gradients = {name: weighted_sum(by_record, factors) for name, by_record in stored.items()}
     return ClippedSum(gradients=gradients, not_finite=(present & ~is_usable(norms, engine.max_grad_norm)).sum())
 
 
@@ -193,11 +197,11 @@ def blank_broken(stored: Gradients, norms: Tensor) -> None:
     """Put zeros where a record's gradient is not finite: zero times infinity is not zero."""
     broken = torch.nonzero(~torch.isfinite(norms)).flatten()
     if len(broken):
-        for each in stored.values():
-            each.index_fill_(0, broken, 0.0)
+        for by_record in stored.values():
+            by_record.index_fill_(0, broken, 0.0)
 
 
-# Columns that are turned into float64 at a time, so that they stay in the cache of a CPU.
+# How many columns are converted to float64 at a time: few enough to stay in a CPU's cache.
 _COLUMNS = 4096
 
 
@@ -205,7 +209,7 @@ def weighted_sum(stored: Tensor, factors: Tensor) -> Tensor:
     """Σ over records of factor · gradient, in float64."""
     flat = stored.reshape(len(stored), -1)
     total = factors.new_empty(flat.shape[1])
-    # One piece of memory for all columns: asking for it again each time would take most of the time.
+    # Allocated once for all columns: allocating it each time would take most of the time.
     exact = factors.new_empty(len(flat), min(_COLUMNS, flat.shape[1]))
     for start in range(0, flat.shape[1], _COLUMNS):
         columns = flat[:, start : start + _COLUMNS]

@@ -1,7 +1,7 @@
-"""What must hold before an engine is trusted with a model: nobody's record reaches another's loss or gradient.
+"""What must hold before an engine is trusted with a model: no record affects another's loss or gradient.
 
-Everything runs on a few records with slightly moved weights (a layer that starts at zero hides what is behind it),
-and again with one record replaced: the others must not notice.
+Everything runs on a few records with slightly changed weights (a layer that starts at zero hides what comes before it),
+and again with one record replaced: the results of the others must not change.
 """
 
 from collections.abc import Callable, Generator
@@ -11,12 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dpal.errors import InvalidArgument, MixesRecords
-from dpal.training.engines.capture import NotCoveredError
-from dpal.training.engines.engine import Batch, ClippingEngine, Gradients, LossFunction, called, record_count, rows
+from dpal.errors import DpalError, MixesRecords
+from dpal.training.engines.engine import (
+    Batch,
+    ClippingEngine,
+    Gradients,
+    LossFunction,
+    NotCoveredError,
+    called,
+    record_count,
+    rows,
+)
 from dpal.training.precision import tf32_allowed
 
-# How far two ways to the same number may lie apart.
+# How far two computations of the same number may differ.
 _CLOSE = 1e-3
 _COARSE = 0.05
 # The same arithmetic on the same record in a batch of the same size.
@@ -24,49 +32,54 @@ _SAME = 1e-5
 _SEED = 20_240_815
 
 
-def refuse_company(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
+def refuse_mixing(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
     """Refuse a model in which a record's loss depends on other records, or which remembers records between calls.
 
-    In both modes, as some layers mix only in one. Dropout is drawn alike in every run.
+    In both modes, since some layers mix in one of them only. Dropout is the same in every run.
     """
     for training in (True, False):
         with _moved_weights(model), modes_kept(model):
             model.train(training)
-            _refuse_company_now(model, loss, batch, targets)
+            _refuse_mixing_now(model, loss, batch, targets)
 
 
-def _refuse_company_now(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
+def _refuse_mixing_now(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
     first, buffers = losses_of(model, loss, batch, targets)
     if first.shape != targets.shape[:1]:
-        found = f"a tensor of shape {tuple(first.shape)}"
-        raise InvalidArgument("the loss of a batch", found, f"one value a record, of shape ({len(targets)},)")
+        raise DpalError(
+            f"The loss of a batch of {len(targets)} has the shape {tuple(first.shape)}. It needs one value per record, "
+            f"of shape ({len(targets)},)."
+        )
     if not torch.isfinite(first).all():
-        raise InvalidArgument("the loss of some records", "not finite", "finite on finite inputs before training")
+        raise DpalError(
+            "The loss of some records is NaN or infinite before training, although their inputs are finite."
+        )
     for changed, place in replacements(batch):
         others, other_buffers = losses_of(model, loss, changed, targets)
         others[place] = first[place]
         if not torch.allclose(first, others, rtol=_SAME, atol=_SAME):
             raise MixesRecords(
-                "Another record's content changes a record's loss: some layer mixes records, or they are not the "
-                "first dimension. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
+                "The content of one record changes the loss of another: some layer mixes records, or records are not "
+                "the first dimension. Normalise within a record instead (GroupNorm, LayerNorm)."
             )
         for name, value in buffers.items():
             if not torch.equal(torch.nan_to_num(value.double()), torch.nan_to_num(other_buffers[name].double())):
                 raise MixesRecords(
-                    f"The buffer {name} remembers records (running statistics?): it would leave with the model "
-                    "without noise. Switch such statistics off, for instance track_running_stats=False."
+                    f"The buffer {name} stores something about records (running statistics?) and would be published "
+                    "with the model, without noise. Switch such statistics off, for instance with "
+                    "track_running_stats=False."
                 )
     _refuse_counting(model, loss, batch, targets)
     again, _ = losses_of(model, loss, batch, targets)
     if not torch.allclose(first, again, rtol=_SAME, atol=_SAME):
-        raise MixesRecords("The model gives the same batch another loss the second time: it remembers records.")
+        raise MixesRecords("The model gives the same batch a different loss the second time: it stores records.")
 
 
 def _refuse_counting(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
-    """Refuse a model in which the number of rows changes a record's loss, or is written down.
+    """Refuse a model in which the number of rows changes a record's loss, or is stored in a buffer.
 
-    Losses are compared in prediction mode only, since with another number of rows chance falls differently; and in
-    float64 where the model takes it, since rows are rounded differently too.
+    Losses are compared in prediction mode only, since dropout differs with the number of rows; and in float64 where the
+    model allows it, since rounding differs too.
     """
     _, buffers = losses_of(model, loss, batch, targets)
     for count in range(1, len(targets)):
@@ -74,8 +87,8 @@ def _refuse_counting(model: nn.Module, loss: LossFunction, batch: Batch, targets
         for name, value in buffers.items():
             if not torch.equal(torch.nan_to_num(value.double()), torch.nan_to_num(fewer_buffers[name].double())):
                 raise MixesRecords(
-                    f"The buffer {name} depends on how many records there were: it would leave with the model without "
-                    "noise. Remove it."
+                    f"The buffer {name} depends on the number of records and would be published with the model, "
+                    "without noise. Remove it."
                 )
     if model.training:
         return
@@ -87,8 +100,8 @@ def _refuse_counting(model: nn.Module, loss: LossFunction, batch: Batch, targets
         differs = _smaller_batch_that_differs(model, loss, batch, targets, _COARSE)
     if differs is not None:
         raise MixesRecords(
-            f"A record has another loss in a batch of {differs} than in one of {len(targets)}: some layer depends on "
-            "the size of the batch. Remove it; normalise within a record (GroupNorm, LayerNorm) instead."
+            f"A record has a different loss in a batch of {differs} than in one of {len(targets)}: some layer depends "
+            "on the size of the batch. Normalise within a record instead (GroupNorm, LayerNorm)."
         )
 
 
@@ -106,13 +119,13 @@ def _smaller_batch_that_differs(
 def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor) -> None:
     """Compare clipped sums of an engine (`plain`: the same in float32) with a loop over single records.
 
-    In float64: near ties of a max pool or ReLU are decided by rounding, and gradients jump there. Float32 kernels get a
-    coarse look, and those of lower precision need only run.
+    In float64: near ties of a max pool or ReLU are decided by rounding, and gradients jump there. Float32 kernels are
+    compared coarsely, and those of lower precision only have to run.
     """
     model = engine.model
-    # TF32, torch's default for convolutions on CUDA, would by itself make the two ways differ.
+    # TF32, torch's default for convolutions on CUDA, would by itself make the two differ.
     with tf32_allowed(False), _moved_weights(model), modes_kept(model):
-        # Without dropout, or two passes would differ by chance. Opacus's hooks work in training mode only.
+        # Without dropout, or two passes would differ at random. Opacus's hooks work in training mode only.
         plain.prepare_for_check()
         try:
             with _in_float64(model):
@@ -132,10 +145,10 @@ def _compare(plain: ClippingEngine, batches: list[Batch], targets: Tensor, close
         norms, gradients = _single_gradients(plain, batch, targets)
         if not torch.isfinite(norms).all():
             continue
-        found = plain.record_norms(batch, targets).double().cpu()
-        if found.shape != norms.shape or not torch.allclose(found, norms, rtol=close, atol=1e-6):
+        measured = plain.record_norms(batch, targets).double().cpu()
+        if measured.shape != norms.shape or not torch.allclose(measured, norms, rtol=close, atol=1e-6):
             raise NotCoveredError("its gradient norms differ from those of single records")
-        # Clipped for half of the records, so that a swap of two would show.
+        # Half of the records are clipped, so that swapping two of them would show.
         plain.max_grad_norm = max(float(norms.median()), 1e-6)
         _compare_sums(plain.clipped_sum(batch, targets).gradients, norms, gradients, plain.max_grad_norm, close)
 
@@ -145,76 +158,76 @@ def _with_replacements(batch: Batch, copies: int) -> list[Batch]:
 
 
 def _compare_sums(
-    found: Gradients, norms: Tensor, gradients: list[Gradients], max_grad_norm: float, close: float
+    sums: Gradients, norms: Tensor, gradients: list[Gradients], max_grad_norm: float, close: float
 ) -> None:
     factors = (max_grad_norm / norms.clamp(min=max_grad_norm)).tolist()
-    for name, each in found.items():
-        parts = [factor * own[name].double() for factor, own in zip(factors, gradients, strict=True)]
-        wanted = torch.stack(parts).sum(dim=0)
+    for name, total in sums.items():
+        clipped = [factor * own[name].double() for factor, own in zip(factors, gradients, strict=True)]
+        wanted = torch.stack(clipped).sum(dim=0)
         scale = max(float(wanted.abs().max()), 1e-3 * max_grad_norm)
-        if not torch.allclose(each.double(), wanted, rtol=0, atol=10 * close * scale):
+        if not torch.allclose(total.double(), wanted, rtol=0, atol=10 * close * scale):
             raise NotCoveredError(f"its gradient of {name} differs from that of single records")
 
 
 def _single_gradients(engine: ClippingEngine, batch: Batch, targets: Tensor) -> tuple[Tensor, list[Gradients]]:
-    """Every record's norm and gradients, one record at a time, the plain way."""
+    """The norm and gradients of every record, by plain autograd, one record at a time."""
     trainable = engine.trainable()
-    found: list[Gradients] = []
+    by_record: list[Gradients] = []
     for start in range(0, record_count(batch), engine.copies):
-        part = slice(start, start + engine.copies)
+        record = slice(start, start + engine.copies)
         with torch.enable_grad():
-            loss = engine.loss(called(engine.model, rows(batch, part)), targets[part]).sum() / engine.copies
+            loss = engine.loss(called(engine.model, rows(batch, record)), targets[record]).sum() / engine.copies
         gradients = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True, materialize_grads=True)
-        found.append(dict(zip(trainable, gradients, strict=True)))
-    squares = [sum(float(each.double().square().sum()) for each in own.values()) for own in found]
-    return torch.tensor(squares, dtype=torch.float64, device="cpu").sqrt(), found
+        by_record.append(dict(zip(trainable, gradients, strict=True)))
+    squares = [sum(float(gradient.double().square().sum()) for gradient in own.values()) for own in by_record]
+    return torch.tensor(squares, dtype=torch.float64, device="cpu").sqrt(), by_record
 
 
 def replacements(batch: Batch, copies: int = 1) -> list[tuple[Batch, slice]]:
-    """The batch with its first or last record changed, turned into something else or half blanked; and where."""
+    """The batch with its first or last record turned into another one, or half blanked; and where that record is."""
     count = record_count(batch)
-    found: list[tuple[Batch, slice]] = []
+    changed: list[tuple[Batch, slice]] = []
     for place in (slice(0, copies), slice(count - copies, count)):
         for how in (_turned, _half_blank):
             if isinstance(batch, Tensor):
-                found.append((_changed(batch, place, how), place))
+                changed.append((_changed(batch, place, how), place))
             else:
-                found.append(({name: _changed(part, place, how) for name, part in batch.items()}, place))
-    return found
+                changed.append(({name: _changed(array, place, how) for name, array in batch.items()}, place))
+    return changed
 
 
-def _changed(part: Tensor, place: slice, how: Callable[[Tensor], Tensor]) -> Tensor:
-    copy = part.clone()
-    copy[place] = how(part[place])
+def _changed(array: Tensor, place: slice, how: Callable[[Tensor], Tensor]) -> Tensor:
+    copy = array.clone()
+    copy[place] = how(array[place])
     return copy
 
 
 def _turned(record: Tensor) -> Tensor:
     if not record.is_floating_point():
         return record.flip(-1)
-    # A ramp, so that it is no multiple of what it was.
+    # A ramp is added, so that it is not a multiple of the original.
     return record.flip(-1) * -1.3 + torch.linspace(0.2, 1.2, record.shape[-1], device=record.device).to(record)
 
 
 def _half_blank(record: Tensor) -> Tensor:
-    # Lengths and masks change with it. A whole blank would leave ties everywhere, in which gradients are arbitrary.
+    # Lengths and masks change with it. A whole blank would leave ties everywhere, where gradients are arbitrary.
     copy = _turned(record)
     copy[..., : (record.shape[-1] + 1) // 2] = 0
     return copy
 
 
 def cleaned(batch: Batch) -> Batch:
-    """The batch without values that are not finite: they would make every comparison blind."""
+    """The batch with 0 in place of values that are not finite, which would hide every difference."""
     if isinstance(batch, Tensor):
         return torch.nan_to_num(batch, 0.0, 0.0, 0.0) if batch.is_floating_point() else batch
     return {
-        name: torch.nan_to_num(part, 0.0, 0.0, 0.0) if part.is_floating_point() else part
-        for name, part in batch.items()
+        name: torch.nan_to_num(array, 0.0, 0.0, 0.0) if array.is_floating_point() else array
+        for name, array in batch.items()
     }
 
 
 def losses_of(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """The losses, and the buffers as the forward pass leaves them; the model's own stay as they were."""
+    """The losses, and the buffers as the forward pass leaves them. The model's own buffers are put back."""
     devices = [targets.device] if targets.is_cuda else []
     with buffers_kept(model), torch.no_grad(), torch.random.fork_rng(devices=devices):
         torch.manual_seed(_SEED)
@@ -224,8 +237,8 @@ def losses_of(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tenso
 
 @contextmanager
 def _moved_weights(model: nn.Module) -> Generator[None]:
-    """Inside, trainable parameters are moved a little, the same way each time."""
-    kept = {name: each.detach().clone() for name, each in model.named_parameters() if each.requires_grad}
+    """Inside, trainable parameters are slightly changed, the same way each time."""
+    kept = {name: value.detach().clone() for name, value in model.named_parameters() if value.requires_grad}
     generator = torch.Generator().manual_seed(_SEED)
     try:
         with torch.no_grad():
@@ -261,12 +274,12 @@ def _in_float64(model: nn.Module) -> Generator[None]:
 def _as_float64(batch: Any) -> Any:
     if isinstance(batch, Tensor):
         return batch.double() if batch.is_floating_point() else batch
-    return {name: _as_float64(part) for name, part in batch.items()}
+    return {name: _as_float64(array) for name, array in batch.items()}
 
 
 @contextmanager
 def modes_kept(model: nn.Module) -> Generator[None]:
-    """Every layer's training or evaluation mode is as before afterwards."""
+    """Afterwards every layer is in the training or evaluation mode it was in before."""
     modes = {module: module.training for module in model.modules()}
     try:
         yield
@@ -277,7 +290,7 @@ def modes_kept(model: nn.Module) -> Generator[None]:
 
 @contextmanager
 def buffers_kept(model: nn.Module) -> Generator[None]:
-    """Nothing that a forward pass writes down stays, also where it puts another tensor in a buffer's place."""
+    """Afterwards buffers are as before, even where a forward pass replaced one with another tensor."""
     kept = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
     values = [{name: each.detach().clone() for name, each in buffers.items()} for _, buffers in kept]
     try:

@@ -1,4 +1,4 @@
-"""Which engine a model gets: by name, or the fastest that covers it and agrees with a plain loop."""
+"""Which engine a model gets: one by name, or the fastest that covers it and agrees with a plain loop."""
 
 import logging
 from dataclasses import replace
@@ -6,17 +6,16 @@ from dataclasses import replace
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] (all batch norms derive from it)
 
-from dpal.errors import InvalidArgument, MixesRecords
+from dpal.errors import DpalError, InvalidArgument, MixesRecords
 from dpal.privacy import checks
-from dpal.training.engines.capture import NotCoveredError
-from dpal.training.engines.engine import PRECISIONS, Batch, ClippingEngine, LossFunction, record_count
-from dpal.training.engines.engine_checks import cleaned, refuse_company, require_agreement
-from dpal.training.engines.fused import FusedEngine
+from dpal.training.engines.engine import Batch, ClippingEngine, LossFunction, NotCoveredError, record_count
+from dpal.training.engines.engine_checks import cleaned, refuse_mixing, require_agreement
+from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine
 from dpal.training.engines.vmap_engine import VmapEngine
+from dpal.training.settings import AUTOMATIC, require_precision
 
 ENGINES: dict[str, type[ClippingEngine]] = {engine.name: engine for engine in (FusedEngine, OpacusEngine, VmapEngine)}
-AUTOMATIC = "auto"
 
 _log = logging.getLogger("dpal.training")
 
@@ -31,25 +30,24 @@ def engine_for(
     copies: int = 1,
     precision: str = "float32",
 ) -> ClippingEngine:
-    """The engine for a model. `sample` is a batch of a few records; on it the engine must agree with a plain loop.
+    """The engine for a model. It must agree with a plain loop on `sample`, a batch of a few records.
 
-    One record shows no mixing, so there must be two. They had better be made up: with private records, one of them
-    could decide the engine, and so how everybody's gradients are rounded.
+    A single record cannot show mixing, so there must be at least two. They should be synthetic: a private record could
+    decide which engine is used, and so how everyone's gradients are rounded.
     """
-    if precision not in PRECISIONS:
-        raise InvalidArgument("precision", precision, f"one of {', '.join(PRECISIONS)}")
+    require_precision(precision)
     checks.positive("max_grad_norm", max_grad_norm)
     if copies < 1:
         raise InvalidArgument("copies", copies, "at least 1")
     if name != AUTOMATIC and name not in ENGINES:
         raise InvalidArgument("engine", name, f"one of {', '.join((AUTOMATIC, *ENGINES))}")
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise InvalidArgument("the model", type(model).__name__, "one with at least one parameter that trains")
+        raise DpalError(f"The model {type(model).__name__} has no parameter that trains.")
     refuse_mixing_layers(model)
     batch, targets = cleaned(sample[0]), sample[1]
     if record_count(batch) < 2 * copies:
         raise InvalidArgument("the number of records in the sample", record_count(batch) // copies, "at least 2")
-    refuse_company(model, loss, batch, targets)
+    refuse_mixing(model, loss, batch, targets)
     reasons: list[str] = []
     for kind in ENGINES.values() if name == AUTOMATIC else [ENGINES[name]]:
         try:
@@ -61,31 +59,37 @@ def engine_for(
         _log.info("clipping engine: %s%s", kind.name, f" ({'; '.join(reasons)})" if reasons else "")
         return engine
     raise MixesRecords(
-        "No engine gives this model gradients by record: " + "; ".join(reasons) + ". Layers that mix records must go; "
-        "records must be the first dimension; the loss must return one value a record."
+        "No engine can compute gradients by record for this model: " + "; ".join(reasons) + ". Remove layers that mix "
+        "records, keep records in the first dimension, and return one loss per record."
     )
 
 
 def refuse_mixing_layers(model: nn.Module) -> None:
-    """Batch norm is the layer people forget. It is refused by name; other mixing is found by the check."""
+    """Refuse batch norm by name, as the layer people forget. Other mixing is found by the check."""
     for layer_name, module in model.named_modules():
         if isinstance(module, _BatchNorm):
             raise MixesRecords(
-                f"The layer {layer_name or 'model'} is a {type(module).__name__}: it mixes the records of a batch, so "
-                "no gradient belongs to one record. Use GroupNorm or LayerNorm instead, for instance "
-                f"nn.GroupNorm(32, {module.num_features}), or opacus.validators.ModuleValidator.fix(model)."
+                f"The layer {layer_name or 'model'} is a {type(module).__name__}. It mixes the records of a batch, so "
+                "no gradient belongs to a single record. Use GroupNorm or LayerNorm instead, for instance "
+                f"nn.GroupNorm({_norm_groups(module.num_features)}, {module.num_features}), or "
+                "opacus.validators.ModuleValidator.fix(model)."
             )
 
 
+def _norm_groups(channels: int) -> int:
+    """The most groups, up to 32, that divide the channels and have at least two each: one alone is always 0."""
+    return max((groups for groups in range(1, min(32, channels // 2) + 1) if channels % groups == 0), default=1)
+
+
 def _check(engine: ClippingEngine, batch: Batch, targets: Tensor) -> None:
-    """Whatever goes wrong, or differs from single records, is not covered."""
+    """A model is not covered if anything fails, or if a result differs from that of single records."""
     eager = replace(engine, compiled=False) if isinstance(engine, FusedEngine) else engine
     try:
         require_agreement(eager, replace(eager, precision="float32"), batch, targets)
         if isinstance(engine, FusedEngine) and isinstance(eager, FusedEngine):
             engine.learn_from(eager)
-    except (NotCoveredError, InvalidArgument):
+    except (NotCoveredError, DpalError):
         raise
     except Exception as error:
-        # Only the kind: the text may quote a record.
+        # Only the type of the error: its text may quote a record.
         raise NotCoveredError(f"it fails with {type(error).__name__}") from error

@@ -1,22 +1,22 @@
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportArgumentType=false
-"""Triton kernels for group norms of images whose channels lie last: one visit, and parameters' gradients by record.
+"""Triton kernels for CUDA: group norms of images with channels last, and their parameters' gradients by record.
 
-A program takes all positions of one image and a few channels, whole groups of them. Compilers make of a group norm over
-such images several passes that read a few bytes of each cache line.
+A program takes all positions of one image and a few channels, in whole groups, and reads the image once. What a
+compiler makes of such a group norm is several passes that each read a few bytes per cache line.
 """
 
 import torch
 from torch import Tensor
 
-from dpal.training.engines.gpu_kernels import AVAILABLE
+from dpal.training.engines.convolution_kernels import AVAILABLE
 
 if AVAILABLE:
     import triton
     import triton.language as tl
 
-# Values that a program keeps in registers; larger images are visited in pieces, again for each sum.
+# Values that a program keeps in registers. Larger images are read in pieces, once per sum.
 _KEPT = 16_384
-# Thirty-two bytes of bfloat16: what a cache reads at once.
+# Thirty-two bytes of bfloat16, which a cache reads at once.
 _NEIGHBOURS = 16
 _LARGEST_GROUP = 128
 
@@ -137,7 +137,7 @@ if AVAILABLE:
 
 
 def covers(images: Tensor, groups: int) -> bool:
-    """Whether the kernels take such images and groups; others are left to torch."""
+    """Whether the kernels support such images and groups. Torch computes the others."""
     per_group = images.shape[1] // groups
     return (
         AVAILABLE
@@ -168,14 +168,14 @@ def group_norm_backward(
     """Gradients of the images, and of weight and bias by record."""
     images = images.contiguous(memory_format=torch.channels_last)
     gradients = gradients.contiguous(memory_format=torch.channels_last)
-    found = torch.empty_like(images)
+    of_images = torch.empty_like(images)
     of_weight, of_bias = (torch.empty_like(means) for _ in range(2))
     grid, sizes = _tiles(images, groups)
     positions = images.shape[2] * images.shape[3]
     _backward[grid](
-        gradients, images, weight.contiguous(), means, scales, found, of_weight, of_bias, positions, **sizes
+        gradients, images, weight.contiguous(), means, scales, of_images, of_weight, of_bias, positions, **sizes
     )
-    return found, of_weight, of_bias
+    return of_images, of_weight, of_bias
 
 
 def _tiles(images: Tensor, groups: int) -> tuple[tuple[int], dict[str, int]]:
@@ -184,9 +184,9 @@ def _tiles(images: Tensor, groups: int) -> tuple[tuple[int], dict[str, int]]:
     at_least = max(_NEIGHBOURS, per_group)
     places = triton.next_power_of_2(height * width)
     whole = places * at_least <= _KEPT
-    # Small images: more channels at once, so that a program has something to do.
+    # Small images: more channels at once, so that a program has enough work.
     block = min(max(at_least, 4_096 // places), max(at_least, triton.next_power_of_2(channels)))
     bt = places if whole else _KEPT // 2 // at_least
     sizes = {"C": channels, "PER_GROUP": per_group, "BC": block, "BT": bt, "WHOLE": whole}
-    # In one dimension: the others end at 65,535.
+    # In one dimension: the others are limited to 65,535.
     return (triton.cdiv(channels, block) * count,), {**sizes, "num_warps": 8 if block * bt > 4_096 else 4}

@@ -1,12 +1,12 @@
 """Per-record norms and weighted sums of matrix gradients, from layer inputs and output gradients.
 
-A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are three ways to it:
-- stored: multiply it out for each record, keep it, and add the kept ones up with the clip factors;
+A record's gradient of an m × n matrix is Σ over its positions t of left_t ⊗ right_t. There are three methods:
+- stored: multiply it out for each record, keep it, and add these up with the clip factors;
 - gram: its squared norm is Σ over t, t' of (left_t · left_t')(right_t · right_t'), without the gradient itself; then
   one product over all records, with the left side scaled by the clip factors, gives the sum. Cheap where a record has
-  few positions. All of it in float64, since everybody's positions are summed together;
+  few positions. All of it is in float64, since the positions of all records are summed together;
 - recomputed: multiply it out twice, for the norm and for the sum, and keep nothing. For convolutions on a GPU, where a
-  kernel adds each record's part to the sum in float64.
+  kernel adds each record's gradient to the sum in float64.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engines.capture import MatrixUse
-from dpal.training.engines.shared_layers import TiedConvolution
+from dpal.training.engines.layer_capture import MatrixUse
+from dpal.training.engines.tied_layers import TiedConvolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
     """left (records, groups, positions, m) and right (records, groups, positions, n) of one matrix.
 
-    An embedding's left side is one-hot, and stays as the indices it stands for.
+    The left side of an embedding is one-hot and is kept as indices.
     """
 
     left: Tensor
@@ -43,7 +43,7 @@ class Convolved:
     copies: int
 
 
-class Way(Enum):
+class GradientMethod(Enum):
     """How a matrix's norms and sum are computed."""
 
     STORED = "stored"
@@ -53,7 +53,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What decides between the ways, in any one unit of time: multiplications, and a byte of memory traffic."""
+    """What decides between the methods, in any one unit of time: multiplications, and a byte of memory traffic."""
 
     multiplication: float
     multiplication64: float
@@ -61,17 +61,17 @@ class Costs:
 
 
 _ROW = 512
-# Patches made at a time on a CPU, and sides turned into float64 at a time.
+# How much is unfolded into patches at a time on a CPU, and how much of the sides is converted to float64 at a time.
 _PATCH_BYTES = 4 << 20
 _SIDE_BYTES = 64 << 20
-# Two operations a multiplication: about 100 GFLOP/s (half in float64) and 10 GB/s on a few CPU cores; 300 TFLOP/s (30
+# Two operations per multiplication: about 100 GFLOP/s (half in float64) and 10 GB/s on a few CPU cores; 300 TFLOP/s (30
 # in float64) and 4 TB/s on a GPU.
 CPU_COSTS = Costs(multiplication=2 / 100e9, multiplication64=2 / 50e9, byte=1 / 10e9)
 GPU_COSTS = Costs(multiplication=2 / 300e12, multiplication64=2 / 30e12, byte=1 / 4e12)
 
 
 def untied(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> tuple[MatrixUse, Tensor, Tensor, int]:
-    """A tied convolution as plain ones of its weight, which count as so many more copies; others as they are."""
+    """A tied convolution as plain ones of its weight, which count as more copies. Other layers stay as they are."""
     module = use.module
     if not isinstance(module, TiedConvolution):
         return use, given, gradient, copies
@@ -80,7 +80,7 @@ def untied(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> tupl
 
 
 def sides_of(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> Sides:
-    """Both sides of one use, the positions of a record's copies one after the other."""
+    """Both sides of one use. The positions of a record's copies follow one another."""
     module = use.module
     if isinstance(module, nn.Embedding):
         ids = given.reshape(given.shape[0] // copies, 1, -1)
@@ -132,40 +132,41 @@ def patches(images: Tensor, module: nn.Conv2d, *, padded: bool) -> Tensor:
     return seen.reshape(count, groups, out_y * out_x, -1)
 
 
-def joined(parts: list[Sides]) -> Sides:
+def joined(uses: list[Sides]) -> Sides:
     """One matrix used several times: its positions are those of all uses."""
-    if len(parts) == 1:
-        return parts[0]
-    one_hot = all(part.one_hot for part in parts)
-    if not one_hot and any(part.one_hot for part in parts):
-        width = next(part.left.shape[-1] for part in parts if not part.one_hot)
-        parts = [_spelled_out(part, width) for part in parts]
-    if one_hot and len({part.skipped_index for part in parts}) > 1:
-        parts = [_without_skipped(part) for part in parts]
-    left = torch.cat([part.left for part in parts], dim=2)
-    right = torch.cat([part.right for part in parts], dim=2)
-    return Sides(left=left, right=right, one_hot=one_hot, skipped_index=parts[0].skipped_index if one_hot else None)
+    if len(uses) == 1:
+        return uses[0]
+    one_hot = all(use.one_hot for use in uses)
+    if not one_hot and any(use.one_hot for use in uses):
+        width = next(use.left.shape[-1] for use in uses if not use.one_hot)
+        uses = [_spelled_out(use, width) for use in uses]
+    if one_hot and len({use.skipped_index for use in uses}) > 1:
+        uses = [_without_skipped(use) for use in uses]
+    left = torch.cat([use.left for use in uses], dim=2)
+    right = torch.cat([use.right for use in uses], dim=2)
+    return Sides(left=left, right=right, one_hot=one_hot, skipped_index=uses[0].skipped_index if one_hot else None)
 
 
-def _without_skipped(part: Sides) -> Sides:
-    """The same with zeros at what is skipped: uses of one embedding may skip different indices."""
-    if part.skipped_index is None:
-        return part
-    return Sides(left=part.left, right=part.right * (part.left != part.skipped_index).unsqueeze(-1), one_hot=True)
+def _without_skipped(use: Sides) -> Sides:
+    """The same with zeros at the skipped index: uses of one embedding may skip different indices."""
+    if use.skipped_index is None:
+        return use
+    return Sides(left=use.left, right=use.right * (use.left != use.skipped_index).unsqueeze(-1), one_hot=True)
 
 
-def _spelled_out(part: Sides, width: int) -> Sides:
-    if not part.one_hot:
-        return part
-    left = (part.left.unsqueeze(-1) == torch.arange(width, device=part.left.device)).to(part.right.dtype)
-    if part.skipped_index is not None:
-        left = left * (part.left != part.skipped_index).unsqueeze(-1)
-    return Sides(left=left, right=part.right)
+def _spelled_out(use: Sides, width: int) -> Sides:
+    """With the one-hot vectors in place of their indices."""
+    if not use.one_hot:
+        return use
+    left = (use.left.unsqueeze(-1) == torch.arange(width, device=use.left.device)).to(use.right.dtype)
+    if use.skipped_index is not None:
+        left = left * (use.left != use.skipped_index).unsqueeze(-1)
+    return Sides(left=left, right=use.right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes of one matrix's sides, which decide the way to its norm."""
+    """Sizes of one matrix's sides, which decide the method."""
 
     groups: int
     positions: int
@@ -185,17 +186,17 @@ def shape_of(module: nn.Module, gradient: Tensor, copies: int, uses: int) -> Sha
     return Shape(groups=1, positions=positions, m=int(m), n=int(n))
 
 
-def cheapest(shape: Shape, costs: Costs, *, itemsize: int, has_kernel: bool) -> Way:
-    """The way that takes the least time."""
+def cheapest_method(shape: Shape, costs: Costs, *, itemsize: int, has_kernel: bool) -> GradientMethod:
+    """The method that takes the least time."""
     entries = shape.m * shape.n * shape.groups
     product = shape.positions * entries * costs.multiplication
     # Written once, read for the norm and for the sum.
-    times = {Way.STORED: product + 3 * entries * itemsize * costs.byte + entries * costs.multiplication64}
+    times = {GradientMethod.STORED: product + 3 * entries * itemsize * costs.byte + entries * costs.multiplication64}
     grams = shape.groups * shape.positions**2 * ((shape.m + shape.n) * costs.multiplication64 + 3 * 8 * costs.byte)
-    times[Way.GRAM] = grams + shape.positions * entries * costs.multiplication64
+    times[GradientMethod.GRAM] = grams + shape.positions * entries * costs.multiplication64
     if has_kernel:
-        times[Way.RECOMPUTED] = 2 * product + entries * costs.multiplication64
-    return min(times, key=lambda way: times[way])
+        times[GradientMethod.RECOMPUTED] = 2 * product + entries * costs.multiplication64
+    return min(times, key=lambda method: times[method])
 
 
 def squared_norms(stored: Tensor) -> Tensor:
@@ -209,7 +210,7 @@ def squared_norms(stored: Tensor) -> Tensor:
 
 
 def stored_convolution(use: MatrixUse, given: Tensor, gradient: Tensor, copies: int) -> Tensor:
-    """The same as `stored_gradients`, a few records at a time, so that their patches stay in the cache."""
+    """Like `stored_gradients`, but a few records at a time, so that their patches stay in the cache."""
     module = use.module
     if not isinstance(module, nn.Conv2d):
         raise TypeError(f"{type(module).__name__} has no patches")
@@ -218,12 +219,12 @@ def stored_convolution(use: MatrixUse, given: Tensor, gradient: Tensor, copies: 
     stored = gradient.new_empty((gradient.shape[0] // copies, module.groups, m // module.groups, n))
     positions = gradient.shape[2] * gradient.shape[3]
     fitting = _PATCH_BYTES // (positions * copies * n * module.groups * gradient.element_size())
-    # As many for each thread.
+    # The same number for each thread.
     threads = torch.get_num_threads()
     few = max(1, fitting // threads) * threads
     for start in range(0, len(stored), few):
-        part = slice(start * copies, (start + few) * copies)
-        sides = sides_of(use, given[part], gradient[part], copies)
+        records = slice(start * copies, (start + few) * copies)
+        sides = sides_of(use, given[records], gradient[records], copies)
         torch.matmul(sides.left.transpose(-1, -2), sides.right, out=stored[start : start + few])
     return stored
 
@@ -264,20 +265,20 @@ def weighted_gram(sides: Sides, factors: Tensor, rows: int) -> Tensor:
     few = max(1, _SIDE_BYTES // (8 * groups * positions * (m + n)))
     total = factors.new_zeros(groups, rows // groups, n)
     for start in range(0, count, few):
-        part = slice(start, start + few)
-        weights = factors[part].reshape(-1, 1, 1, 1)
+        records = slice(start, start + few)
+        weights = factors[records].reshape(-1, 1, 1, 1)
         if sides.one_hot:
-            _add_rows(total[0], sides, part, weights)
+            _add_rows(total[0], sides, records, weights)
         else:
-            left = torch.where(weights > 0, sides.left[part] * weights, 0.0)
-            total = total + torch.bmm(_by_group(left).transpose(-1, -2), _by_group(sides.right[part].double()))
+            left = torch.where(weights > 0, sides.left[records] * weights, 0.0)
+            total = total + torch.bmm(_by_group(left).transpose(-1, -2), _by_group(sides.right[records].double()))
     return total
 
 
-def _add_rows(total: Tensor, sides: Sides, part: slice, weights: Tensor) -> None:
-    """Of an embedding, whose left side is one-hot: add each position's right side to the row of its index."""
-    ids = sides.left[part]
-    scaled = torch.where(weights > 0, sides.right[part] * weights, 0.0)
+def _add_rows(total: Tensor, sides: Sides, records: slice, weights: Tensor) -> None:
+    """For an embedding, whose left side is one-hot: add each position's right side to the row of its index."""
+    ids = sides.left[records]
+    scaled = torch.where(weights > 0, sides.right[records] * weights, 0.0)
     if sides.skipped_index is not None:
         scaled = scaled * (ids != sides.skipped_index).unsqueeze(-1)
     total.index_add_(0, ids.reshape(-1), scaled.reshape(-1, scaled.shape[-1]))

@@ -1,5 +1,5 @@
 # pyright: reportMissingTypeStubs=false
-"""Per-record gradients through Opacus's hooks, for every layer that Opacus knows."""
+"""Gradients by record through Opacus's hooks, for every layer that Opacus supports."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
-from dpal.training.engines.capture import NotCoveredError
 from dpal.training.engines.engine import (
     Batch,
     ClippedSum,
     ClippingEngine,
     Gradients,
+    NotCoveredError,
     called,
     clipped_from_stored,
     row_norms,
@@ -37,13 +37,13 @@ class OpacusEngine(ClippingEngine):
         except ImportError as error:
             raise NotCoveredError("Opacus is not installed") from error
         with modes_kept(self.model):
-            # Opacus turns down what is not in training mode, as models are that have just been used.
+            # Opacus refuses models in evaluation mode, as they are after a prediction.
             self.model.train()
             problems = ModuleValidator.validate(self.model, strict=False)
         if problems:
             raise NotCoveredError("; ".join(str(problem) for problem in problems))
         try:
-            # Parameters that Opacus has no rule for would go through functorch there: our own vmap engine is for those.
+            # For parameters without a rule Opacus would use functorch; our own vmap engine is for those.
             self._hooked = GradSampleModule(self.model, loss_reduction="sum", force_functorch=False, strict=True)
         except (NotImplementedError, ValueError) as error:
             raise NotCoveredError(str(error)) from error
@@ -55,7 +55,7 @@ class OpacusEngine(ClippingEngine):
             module.training = not isinstance(module, _DropoutNd)
 
     def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
-        # The hooks run the model itself: whatever it writes down about records must not stay.
+        # The hooks run the model itself: whatever it stores about records must not stay.
         with buffers_kept(self.model):
             return clipped_from_stored(self, self._stored(batch, targets), present)
 
@@ -91,7 +91,7 @@ class OpacusEngine(ClippingEngine):
 
 
 def _channels_first(batch: Batch) -> Batch:
-    """Opacus 1.6 gives wrong gradients for images whose channels lie last in memory, so they are laid out anew."""
+    """The batch with channels first in memory: Opacus 1.6 gives wrong gradients for images with channels last."""
     if isinstance(batch, Tensor):
         return batch.clone(memory_format=torch.contiguous_format)
-    return {name: part.clone(memory_format=torch.contiguous_format) for name, part in batch.items()}
+    return {name: array.clone(memory_format=torch.contiguous_format) for name, array in batch.items()}

@@ -1,4 +1,4 @@
-"""Per-record gradients through torch.func: slow and large, but for any model that does not mix records."""
+"""Gradients by record through torch.func: slow and memory-hungry, but for any model that does not mix records."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -47,8 +47,8 @@ class VmapEngine(ClippingEngine):
             return self.loss(outputs, target).sum() / self.copies
 
         by_record = {
-            name: part.reshape(-1, self.copies, *part.shape[1:])
-            for name, part in (batch.items() if not isinstance(batch, Tensor) else [("", batch)])
+            name: array.reshape(-1, self.copies, *array.shape[1:])
+            for name, array in (batch.items() if not isinstance(batch, Tensor) else [("", batch)])
         }
         records: Batch = by_record[""] if isinstance(batch, Tensor) else by_record
         target_rows = targets.reshape(-1, self.copies, *targets.shape[1:])

@@ -1,9 +1,9 @@
-"""One forward and one backward pass that leave, for every trainable layer, what its gradient is made of.
+"""One forward and one backward pass that capture, for every trainable layer, what its gradient is made of.
 
-A matrix (the weight of a convolution, a linear layer or an embedding) leaves its input and the gradient at its output:
-a record's gradient is a sum over positions of products of the two. A vector (a bias, the weight and bias of a norm) is
-given to each record as a copy of its own, so that the backward pass itself returns one gradient a record. No gradient
-of a whole matrix is ever computed here.
+For a matrix (the weight of a convolution, a linear layer or an embedding), that is its input and the gradient at its
+output: a record's gradient is a sum over positions of products of the two. A vector (a bias, the weight and bias of a
+norm) is copied for each record, so that the backward pass itself returns one gradient per record. The gradient of a
+whole matrix is never computed here.
 """
 
 from collections.abc import Callable, Generator
@@ -16,22 +16,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.training.engines import group_norm_kernels
-from dpal.training.engines.engine import Batch, LossFunction, called_with, record_count
-from dpal.training.engines.operators import RecordGroupNorm
-from dpal.training.engines.shared_layers import TiedConvolution, TiedGroupNorm
-
-
-class NotCoveredError(Exception):
-    """This engine cannot take the model; the text says why. Engines choose another then."""
+from dpal.training.engines.custom_operators import RecordGroupNorm
+from dpal.training.engines.engine import Batch, LossFunction, NotCoveredError, called_with, record_count
+from dpal.training.engines.tied_layers import TiedConvolution, TiedGroupNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixUse:
-    """One use of a matrix in the forward pass. Public structure only, no values."""
+    """One use of a matrix in the forward pass: public structure, no values."""
 
     parameter: str
     module: nn.Module
-    # Explicit padding that the captured input has already got, so that the layer itself pads no more.
+    # The captured input is padded already: the layer itself must not pad again.
     padded: bool = False
 
 
@@ -47,10 +43,10 @@ class Captured:
 
 @dataclass(slots=True, kw_only=True)
 class Tape:
-    """What the patched layers write down during one forward pass."""
+    """What the patched layers record during one forward pass."""
 
     rows: int
-    # Whether layers hand on copies of their outputs, because what follows changes them in place.
+    # Whether layers pass on copies of their outputs, because later code changes them in place.
     copies_outputs: bool
     matrix_uses: list[MatrixUse] = field(default_factory=list)
     inputs: list[Tensor] = field(default_factory=list)
@@ -71,14 +67,14 @@ class Tape:
         self.check_rows(parameter, given.shape[0])
         is_leaf = _made_leaf(output)
         if output.is_cuda and output.ndim == 4:
-            # The layer's own backward pass and our kernels read gradients with their channels last.
+            # The layer's own backward pass and our kernels read gradients with channels last.
             output.register_hook(_channels_last)
         self.matrix_uses.append(MatrixUse(parameter=parameter, module=module, padded=padded))
         self.inputs.append(given.detach())
         self.input_versions.append(given._version)
         self.outputs.append(output)
         self.output_versions.append(output._version)
-        # On CUDA the compiler drops the copy, and lays the output out better with it.
+        # On CUDA the compiler removes the copy, and chooses a better memory layout because of it.
         return output.clone() if self.copies_outputs or is_leaf or output.is_cuda else output
 
     def norm(self, parameters: tuple[str, str], given: Tensor, output: Tensor) -> Tensor:
@@ -91,15 +87,15 @@ class Tape:
         return output.clone() if self.copies_outputs or is_leaf else output
 
     def outputs_changed(self) -> bool:
-        """Whether some output is no longer what its layer gave; its gradient would be that of something later."""
+        """Whether some output was changed after its layer: its gradient would be that of the changed tensor."""
         outputs = [*self.outputs, *self.norm_outputs]
         versions = [*self.output_versions, *self.output_versions_of_norms]
         return any(output._version != version for output, version in zip(outputs, versions, strict=True))
 
-    def check_rows(self, parameter: str, found: int) -> None:
-        if found != self.rows:
+    def check_rows(self, parameter: str, rows: int) -> None:
+        if rows != self.rows:
             raise NotCoveredError(
-                f"the layer of {parameter} gets {found} rows where the batch has {self.rows}: "
+                f"the layer of {parameter} gets {rows} rows but the batch has {self.rows}: "
                 "records must be the first dimension everywhere"
             )
 
@@ -110,7 +106,7 @@ class Tape:
                 raise NotCoveredError(f"the input of the layer of {use.parameter} is changed in place after it")
 
     def vector(self, parameter: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """The vector as one copy a row, shaped to broadcast. In float32, so that its gradient is."""
+        """One copy of the vector per row, shaped to broadcast. In float32, so that its gradient is float32 too."""
         copies = value.detach().float().expand(self.rows, *value.shape).clone().requires_grad_()
         self.vector_names.append(parameter)
         self.vectors.append(copies)
@@ -118,7 +114,7 @@ class Tape:
 
 
 def _made_leaf(output: Tensor) -> bool:
-    """Ask for an output's gradient. True where nothing before it trains: torch lets nobody change such a tensor."""
+    """Request an output's gradient. True if nothing before it trains: such a tensor cannot be changed in place."""
     if output.requires_grad:
         return False
     output.requires_grad_()
@@ -141,7 +137,7 @@ class Capture:
             if _patch_for(module) is None:
                 raise NotCoveredError(f"no rule for the layer {_name_of(model, module)} ({type(module).__name__})")
             if "forward" in vars(module):
-                raise NotCoveredError(f"the layer {_name_of(model, module)} has a forward of its own")
+                raise NotCoveredError(f"the forward of the layer {_name_of(model, module)} was replaced")
             _check_options(_name_of(model, module), module)
             if isinstance(module, TiedConvolution):
                 module.plain()
@@ -162,14 +158,14 @@ class Capture:
             self.copies_outputs = True
             return self(state, batch, targets, copies)
         if losses.shape != (tape.rows,):
-            raise NotCoveredError(f"the loss gives a tensor of shape {tuple(losses.shape)}, not one value a record")
+            raise NotCoveredError(f"the loss has the shape {tuple(losses.shape)}, not one value per record")
         wanted = [*tape.outputs, *tape.norm_outputs, *tape.vectors]
         with torch.enable_grad():
             total = losses.sum() / copies
-        found = cast("tuple[Tensor | None, ...]", torch.autograd.grad(total, wanted, allow_unused=True))
+        computed = cast("tuple[Tensor | None, ...]", torch.autograd.grad(total, wanted, allow_unused=True))
         gradients = [
             torch.zeros_like(tensor) if gradient is None else gradient
-            for tensor, gradient in zip(wanted, found, strict=True)
+            for tensor, gradient in zip(wanted, computed, strict=True)
         ]
         matrices, norms = len(tape.outputs), len(tape.norm_outputs)
         vectors = gradients[matrices + norms :]
@@ -187,7 +183,7 @@ class Capture:
     @contextmanager
     def _patched(self, tape: Tape) -> Generator[None]:
         for module in self.layers:
-            # Instance attributes win over the class's method, and deleting them restores it.
+            # An instance attribute overrides the class's method. Deleting it restores the method.
             module.forward = _bound(module, self._own_names(module), tape)
         try:
             yield
@@ -251,13 +247,13 @@ def _convolution(module: nn.Conv2d, own: dict[str, str], tape: Tape, given: Tens
 
 def _tied_convolution(module: TiedConvolution, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
     if own.keys() != {"weight"}:
-        raise NotCoveredError(f"{type(module).__name__} has other parameters than a weight that trains")
+        raise NotCoveredError(f"{type(module).__name__} has trainable parameters other than its weight")
     output = functional.conv2d(given, module.filters(), padding=1)
     return tape.matrix(own["weight"], module, given, output)
 
 
 def explicit_padding(module: nn.Conv2d) -> tuple[int, ...] | None:
-    """Padding to apply before the convolution, where the layer's is not plain zeros on both sides alike."""
+    """Padding to apply before the convolution, unless the layer pads with zeros on both sides equally."""
     if module.padding_mode == "zeros" and not isinstance(module.padding, str):
         return None
     return tuple(vars(module)["_reversed_padding_repeated_twice"])  # torch's name for the order of F.pad
@@ -270,7 +266,7 @@ def _embedding(module: nn.Embedding, own: dict[str, str], tape: Tape, given: Ten
 
 def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
     if not given.is_cuda and own.keys() == {"weight", "bias"}:
-        # The compiler fuses what follows below; without it, torch's own kernels are faster.
+        # Without the compiler, which fuses what follows below, torch's own kernels are faster.
         return _group_norm_captured(module, own, tape, given)
     if own.keys() == {"weight", "bias"} and group_norm_kernels.covers(given, module.num_groups):
         tape.check_rows(own["weight"], given.shape[0])
@@ -279,7 +275,7 @@ def _group_norm(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Te
         return cast("Tensor", RecordGroupNorm.apply(given, weight, bias, module.num_groups, module.eps))
     plain = functional.group_norm(given, module.num_groups, None, None, module.eps)
     if given.ndim == 4 and given.is_cuda:
-        # Torch's own kernel returns the channels first; convolutions and their kernels are faster with them last.
+        # Torch's own kernel returns channels first. Convolutions and our kernels are faster with channels last.
         plain = plain.contiguous(memory_format=torch.channels_last)
     return _affine(module, own, tape, plain, (module.num_channels, *[1] * (given.ndim - 2)))
 
@@ -290,7 +286,7 @@ def _tied_group_norm(module: TiedGroupNorm, own: dict[str, str], tape: Tape, giv
         name: (tape.vector(own[name], value, (len(value),)) if name in own else value.expand(tape.rows, -1))
         for name, value in (("weight", module.weight), ("bias", module.bias))
     }
-    weight, bias = (each.repeat_interleave(module.ties, dim=1) for each in rows.values())
+    weight, bias = (vector.repeat_interleave(module.ties, dim=1) for vector in rows.values())
     if group_norm_kernels.covers(given, module.groups):
         return cast("Tensor", RecordGroupNorm.apply(given, weight, bias, module.groups, module.eps))
     plain = functional.group_norm(given, module.groups, None, None, module.eps)
@@ -299,7 +295,7 @@ def _tied_group_norm(module: TiedGroupNorm, own: dict[str, str], tape: Tape, giv
 
 
 def _group_norm_captured(module: nn.GroupNorm, own: dict[str, str], tape: Tape, given: Tensor) -> Tensor:
-    """The whole norm at once; its parameters' gradients by record follow from input, statistics and output gradient."""
+    """The whole norm at once. Its gradients by record are computed from input, statistics and output gradient."""
     rows, channels, groups = given.shape[0], given.shape[1], module.num_groups
     positions = given.numel() // (rows * channels)
     output, mean, scale = torch.native_group_norm(
@@ -318,7 +314,7 @@ def _norm_gradients(tape: Tape, index: int, gradient: Tensor) -> tuple[Tensor, T
     sums = flat.sum(dim=2)
     products = torch.linalg.vecdot(flat, wide)
     per_group = channels // mean.shape[1]
-    mean, scale = (each.float().repeat_interleave(per_group, dim=1) for each in (mean, scale))
+    mean, scale = (value.float().repeat_interleave(per_group, dim=1) for value in (mean, scale))
     return scale * (products - mean * sums), sums
 
 
@@ -350,7 +346,7 @@ _PATCHES: dict[type[nn.Module], Callable[[Any, dict[str, str], Tape, Tensor], Te
 
 
 def _patch_for(module: nn.Module) -> Callable[[Any, dict[str, str], Tape, Tensor], Tensor] | None:
-    # Whoever derives from a known layer may do something else.
+    # A subclass of a known layer may compute something else.
     if isinstance(module, TiedConvolution) and type(module).forward is TiedConvolution.forward:
         return _tied_convolution
     return _PATCHES.get(type(module))

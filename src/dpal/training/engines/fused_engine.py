@@ -1,4 +1,4 @@
-"""The default engine: one forward and one backward pass, then norms and sums from what the layers left behind."""
+"""The default engine: one forward and one backward pass, then norms and sums from what was captured of the layers."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -6,8 +6,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engines import gpu_kernels, matrix_gradients
-from dpal.training.engines.capture import Capture, Captured, Tape
+from dpal.training.engines import convolution_kernels, matrix_gradients
+from dpal.training.engines.compilation import CompiledFunction
+from dpal.training.engines.custom_operators import (
+    convolution_record_gradients,
+    convolution_record_squares,
+    convolution_weighted_sum,
+)
 from dpal.training.engines.engine import (
     LARGEST_CANCELLATION,
     NORM_ROUNDING,
@@ -20,26 +25,21 @@ from dpal.training.engines.engine import (
     rows,
     weighted_sum,
 )
-from dpal.training.engines.matrix_gradients import Way
-from dpal.training.engines.operators import (
-    convolution_record_gradients,
-    convolution_record_squares,
-    convolution_weighted_sum,
-)
-from dpal.training.engines.tracing import CompiledFunction
+from dpal.training.engines.layer_capture import Capture, Captured, Tape
+from dpal.training.engines.matrix_gradients import GradientMethod
 from dpal.training.precision import tf32_allowed
 
 # Rounding of squared norms that are computed from grams in float64, relative to what they are if nothing cancels.
 _GRAM_ROUNDING = 2.0**-30
-# Small beside the gradients of a record that has anything to learn from.
+# Small compared with the gradient of any record that there is something to learn from.
 _SMALL_BOUND = 2.0**-12
 
 
 @dataclass(slots=True)
 class _Pieces:
-    """What one physical batch leaves between the forward and backward passes and the sum, in one of three ways.
+    """What is kept of one physical batch until the sum, by each of the three methods of `matrix_gradients`.
 
-    `squares` are squared norms by record, of those matrices whose kernel measures what it computes.
+    `squares` holds squared norms by record, of the matrices whose kernel measures what it computes.
     """
 
     stored: dict[str, Tensor] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class _Pieces:
 
     def norms(self) -> tuple[Tensor, Tensor | None]:
         """The records' norms; and what they would be if nothing cancelled, of matrices summed over all positions."""
-        squares = [each.double() for each in self.squares.values()]
+        squares = [square.double() for square in self.squares.values()]
         squares += [
-            matrix_gradients.squared_norms(each) for name, each in self.stored.items() if name not in self.squares
+            matrix_gradients.squared_norms(stored) for name, stored in self.stored.items() if name not in self.squares
         ]
-        grams = [matrix_gradients.gram_norms(each) for each in self.sides.values()]
+        grams = [matrix_gradients.gram_norms(sides) for sides in self.sides.values()]
         squares += [square for square, _ in grams]
         if not squares:
             raise RuntimeError("no trainable layer took part in the forward pass")
@@ -62,7 +62,7 @@ class _Pieces:
 
     def positions(self) -> int:
         """The most positions of a record that are summed together with other records'."""
-        return max((each.right.shape[2] for each in self.sides.values()), default=0)
+        return max((sides.right.shape[2] for sides in self.sides.values()), default=0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class FusedEngine(ClippingEngine):
         self._sum_compiled = CompiledFunction(self._sum)
 
     def learn_from(self, checked: "FusedEngine") -> None:
-        """Take over what another engine found out about the model, so that nothing is found out while training."""
+        """Take over what another engine learned about the model, so that nothing is learned while training."""
         self._capture.copies_outputs = checked._capture.copies_outputs
 
     def keeps_bound(self, batch: Batch, targets: Tensor) -> bool:
@@ -94,9 +94,9 @@ class FusedEngine(ClippingEngine):
         bound, self.max_grad_norm = self.max_grad_norm, _SMALL_BOUND
         try:
             for start in range(0, len(targets), self.copies):
-                one = slice(start, start + self.copies)
-                parts = self.clipped_sum(rows(batch, one), targets[one]).gradients.values()
-                if not sum(float(part.double().square().sum()) for part in parts) <= _SMALL_BOUND**2:
+                record = slice(start, start + self.copies)
+                gradients = self.clipped_sum(rows(batch, record), targets[record]).gradients.values()
+                if not sum(float(gradient.double().square().sum()) for gradient in gradients) <= _SMALL_BOUND**2:
                     return False
         finally:
             self.max_grad_norm = bound
@@ -104,7 +104,7 @@ class FusedEngine(ClippingEngine):
 
     def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
         compiled = targets.is_cuda if self.compiled is None else self.compiled
-        # Three graphs: a compiler may keep more digits than it writes down, so norms are taken of what was written.
+        # Three graphs: a compiler may keep more digits than it stores, so norms are taken of what was stored.
         run, measure, total = (
             (self._run_compiled, self._norms_compiled, self._sum_compiled)
             if compiled
@@ -123,7 +123,7 @@ class FusedEngine(ClippingEngine):
             return self._run(self._parameters(), batch, targets, self._modes())[1].norms()[0]
 
     def _modes(self) -> bytes:
-        """Which layers train and which predict: a dropout behaves accordingly, and so must compiled code."""
+        """Which layers are in training mode: dropout depends on it, and so must compiled code."""
         return bytes(module.training for module in self.model.modules())
 
     def _run(
@@ -131,23 +131,23 @@ class FusedEngine(ClippingEngine):
         parameters: dict[str, Tensor],
         batch: Batch,
         targets: Tensor,
-        modes: bytes,  # each has a graph of its own
+        modes: bytes,  # not used: different modes get different graphs
     ) -> tuple[Tensor, _Pieces]:
-        """Whose losses are finite, and what norms and sum are made of."""
+        """Which records have finite losses, and what norms and sum are computed from."""
         state = {name: self._cast(tensor) for name, tensor in parameters.items()}
         if isinstance(batch, Tensor):
             batch = self._cast(batch)
         else:
-            batch = {name: self._cast(part) for name, part in batch.items()}
+            batch = {name: self._cast(array) for name, array in batch.items()}
         captured, tape = self._capture(state, batch, targets, self.copies)
         with torch.no_grad():
             return torch.isfinite(captured.losses.reshape(-1, self.copies)).all(dim=1), self._pieces(captured, tape)
 
     def _parameters(self) -> dict[str, Tensor]:
-        """Parameters and buffers, outside of any gradient's graph."""
-        parameters = {name: each.detach() for name, each in self.model.named_parameters()}
-        # Copies, so that nothing a forward pass writes down stays.
-        return parameters | {name: each.detach().clone() for name, each in self.model.named_buffers()}
+        """Parameters and buffers, detached from autograd."""
+        parameters = {name: parameter.detach() for name, parameter in self.model.named_parameters()}
+        # Buffers are copied, so that nothing a forward pass stores in them stays.
+        return parameters | {name: buffer.detach().clone() for name, buffer in self.model.named_buffers()}
 
     def _cast(self, tensor: Tensor) -> Tensor:
         return tensor.bfloat16() if self.precision == "bf16" and tensor.is_floating_point() else tensor
@@ -170,11 +170,13 @@ class FusedEngine(ClippingEngine):
         costs = matrix_gradients.GPU_COSTS if gradient.is_cuda else matrix_gradients.CPU_COSTS
         shape = matrix_gradients.shape_of(first.module, gradient, copies, len(uses))
         has_kernel = len(uses) == 1 and _has_kernel(gradient) and _has_one_group(first.module)
-        way = Way.GRAM
+        method = GradientMethod.GRAM
         if not isinstance(first.module, nn.Embedding):
-            way = matrix_gradients.cheapest(shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel)
-        if has_kernel and way is not Way.GRAM:
-            # In the graph, so that whoever computes these writes them in the order the kernel reads.
+            method = matrix_gradients.cheapest_method(
+                shape, costs, itemsize=gradient.element_size(), has_kernel=has_kernel
+            )
+        if has_kernel and method is not GradientMethod.GRAM:
+            # In the graph, so that these are computed in the memory layout the kernel reads.
             convolved = matrix_gradients.Convolved(
                 images=given.contiguous(memory_format=torch.channels_last),
                 output_gradients=gradient.contiguous(memory_format=torch.channels_last),
@@ -182,18 +184,23 @@ class FusedEngine(ClippingEngine):
                 copies=copies,
             )
             arguments = _arguments(convolved, self.precision)
-            if way is Way.STORED:
+            if method is GradientMethod.STORED:
                 pieces.stored[name], pieces.squares[name] = convolution_record_gradients(*arguments)
             else:
                 pieces.convolved[name], pieces.squares[name] = convolved, convolution_record_squares(*arguments)
             return
-        if way is Way.STORED and len(uses) == 1 and not gradient.is_cuda and isinstance(first.module, nn.Conv2d):
+        if (
+            method is GradientMethod.STORED
+            and len(uses) == 1
+            and not gradient.is_cuda
+            and isinstance(first.module, nn.Conv2d)
+        ):
             pieces.stored[name] = matrix_gradients.stored_convolution(first, given, gradient, copies)
             return
         sides = matrix_gradients.joined(
             [matrix_gradients.sides_of(use, _finite(given), gradient, copies) for use, given, gradient, copies in plain]
         )
-        if way is Way.STORED:
+        if method is GradientMethod.STORED:
             pieces.stored[name] = matrix_gradients.stored_gradients(sides)
         else:
             pieces.sides[name] = sides
@@ -219,7 +226,7 @@ class FusedEngine(ClippingEngine):
 
 
 def _upper_norms(pieces: _Pieces, healthy: Tensor) -> Tensor:
-    """At least the norms of what will be summed, and at least what bounds the parts that cancel in it."""
+    """Upper bounds on the norms of what will be summed, which also bound the terms that cancel in it."""
     norms, scales = pieces.norms()
     if scales is not None:
         norms = (norms.square() + _GRAM_ROUNDING * scales.square()).sqrt()
@@ -233,21 +240,21 @@ def _arguments(convolved: matrix_gradients.Convolved, precision: str) -> tuple[T
 
 
 def _masked_sum(stored: Tensor, factors: Tensor) -> Tensor:
-    """The weighted sum in a form that a compiler makes one pass of; a factor of 0 leaves out whatever is there."""
+    """The weighted sum in a form that compiles to one pass. A factor of 0 leaves a record out whatever it holds."""
     weights = factors.reshape(-1, *[1] * (stored.ndim - 1))
     return torch.where(weights > 0, stored * weights, 0.0).sum(dim=0)
 
 
 def _finite(given: Tensor) -> Tensor:
-    """A layer's input in which a broken record cannot spoil a product over all records: zero times NaN is NaN.
+    """A layer's input without NaN and infinity, which would spoil a product over all records: zero times NaN is NaN.
 
-    Such a record is known by its loss and its output gradients, and left out.
+    The record they belong to is recognised by its loss and its output gradients, and is left out.
     """
     return torch.nan_to_num(given, 0.0, 0.0, 0.0) if given.is_floating_point() else given
 
 
 def _has_kernel(gradient: Tensor) -> bool:
-    return gpu_kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
+    return convolution_kernels.AVAILABLE and gradient.is_cuda and gradient.dtype in (torch.float32, torch.bfloat16)
 
 
 def _has_one_group(module: nn.Module) -> bool:
@@ -262,7 +269,7 @@ def _geometry(module: nn.Module, *, padded: bool) -> tuple[int, ...]:
 
 
 def _positions_by_name(names: list[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for index, name in enumerate(names):
-        found.setdefault(name, []).append(index)
-    return found
+        positions.setdefault(name, []).append(index)
+    return positions

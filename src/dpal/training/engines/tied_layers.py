@@ -1,4 +1,4 @@
-"""Layers that use one parameter several times over, in a way that the default engine knows how to undo."""
+"""Layers that use one parameter several times, in a way that the fused engine can undo."""
 
 from abc import ABC, abstractmethod
 
@@ -33,7 +33,7 @@ class TiedConvolution(nn.Module, ABC):
         kept = vars(self).get("_plain")
         if kept is None:
             fields, inside = self.weight.shape[0], self.weight[0].numel() // 9
-            # In a tuple, so that it is no part of the model.
+            # In a tuple, so that torch does not make it part of the model.
             kept = (nn.Conv2d(inside, fields, 3, padding=1, bias=False, device="meta"),)
             vars(self)["_plain"] = kept
         return kept[0]
@@ -43,7 +43,7 @@ class TiedConvolution(nn.Module, ABC):
 
 
 class TiedGroupNorm(nn.Module):
-    """A group norm in which so many channels side by side share a weight and a bias."""
+    """A group norm in which `ties` neighbouring channels share a weight and a bias."""
 
     eps = 1e-5
 
@@ -53,5 +53,5 @@ class TiedGroupNorm(nn.Module):
         self.weight, self.bias = nn.Parameter(torch.ones(fields)), nn.Parameter(torch.zeros(fields))
 
     def forward(self, features: Tensor) -> Tensor:
-        weight, bias = (each.repeat_interleave(self.ties) for each in (self.weight, self.bias))
+        weight, bias = (vector.repeat_interleave(self.ties) for vector in (self.weight, self.bias))
         return functional.group_norm(features, self.groups, weight, bias, self.eps)

@@ -1,4 +1,4 @@
-"""A function of nested tensors, traced once for each set of shapes and compiled as one graph."""
+"""Functions of nested tensors, traced once for each set of shapes and compiled as one graph."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-# Compiled code of this process by what it computes: further phases and campaigns trace, and find it here.
+# Compiled code of this process, by what it computes: later phases and campaigns trace again, but compile nothing.
 _COMPILED: dict[Any, Callable[..., Any]] = {}
 
 
 @dataclass(slots=True)
 class CompiledFunction:
-    """Calls `function` through torch.compile. What is not a tensor in arguments or results is fixed when traced.
+    """Calls `function` through torch.compile. Arguments and results that are not tensors are fixed when traced.
 
-    Tracing runs the function's Python code, so layers may be patched and lists filled meanwhile; the graph keeps the
-    tensor operations, backward pass included.
+    Tracing runs the function's Python code, which may patch layers and fill lists; the graph keeps the tensor
+    operations, backward pass included.
     """
 
     function: Callable[..., Any]
@@ -40,13 +40,13 @@ class CompiledFunction:
         results: list[Any] = []
 
         def flat(*given: Tensor) -> list[Tensor]:
-            found: list[Tensor] = []
+            outputs: list[Tensor] = []
             with torch.enable_grad():
                 result = self.function(*_put_together(structure, iter(given)))
-            results.append(_take_apart(result, found))
-            return [tensor.detach() for tensor in found]
+            results.append(_take_apart(result, outputs))
+            return [tensor.detach() for tensor in outputs]
 
-        # Tracing computes, dropout included: what follows must not draw otherwise because of it.
+        # Tracing runs dropout too: it must not change the random numbers that follow.
         devices = {tensor.device for tensor in tensors if tensor.is_cuda}
         with torch.random.fork_rng(devices=list(devices)):
             graph = make_fx(flat, decomposition_table=CHEAPER_FORMS)(*tensors)
@@ -59,12 +59,12 @@ class CompiledFunction:
 def _meaning(graph: GraphModule) -> tuple[str, tuple[str, ...]]:
     """What a graph computes: its operations, and the constants that they use."""
     constants = [getattr(graph, str(node.target)) for node in graph.graph.nodes if node.op == "get_attr"]
-    return graph.code, tuple(_digest(each) for each in constants)
+    return graph.code, tuple(_digest(constant) for constant in constants)
 
 
 def _digest(constant: Any) -> str:
     if not isinstance(constant, Tensor):
-        # Unknown, so never the same.
+        # Unknown, so never taken for the same.
         return f"{type(constant).__name__} {id(constant)}"
     values = constant.detach().cpu().contiguous()
     return (
@@ -79,12 +79,12 @@ def _take_apart(value: Any, tensors: list[Tensor]) -> Any:
         tensors.append(value)
         return _HOLE
     if isinstance(value, dict):
-        return ("dict", tuple((key, _take_apart(part, tensors)) for key, part in value.items()))
+        return ("dict", tuple((key, _take_apart(item, tensors)) for key, item in value.items()))
     if isinstance(value, tuple | list):
-        return ("tuple", tuple(_take_apart(part, tensors) for part in value))
+        return ("tuple", tuple(_take_apart(item, tensors) for item in value))
     if is_dataclass(value) and not isinstance(value, type):
-        parts = tuple((each.name, _take_apart(getattr(value, each.name), tensors)) for each in fields(value))
-        return ("dataclass", type(value), parts)
+        members = tuple((own.name, _take_apart(getattr(value, own.name), tensors)) for own in fields(value))
+        return ("dataclass", type(value), members)
     return ("plain", value)
 
 
@@ -96,15 +96,15 @@ def _put_together(structure: Any, tensors: Any) -> Any:
         return next(tensors)
     kind, *rest = structure
     if kind == "dict":
-        return {key: _put_together(part, tensors) for key, part in rest[0]}
+        return {key: _put_together(item, tensors) for key, item in rest[0]}
     if kind == "tuple":
-        return tuple(_put_together(part, tensors) for part in rest[0])
+        return tuple(_put_together(item, tensors) for item in rest[0])
     if kind == "dataclass":
-        return rest[0](**{name: _put_together(part, tensors) for name, part in rest[1]})
+        return rest[0](**{name: _put_together(item, tensors) for name, item in rest[1]})
     return rest[0]
 
 
-# From here on Mish is its argument, also in float64.
+# Above this, Mish equals its argument, even in float64.
 _LINEAR = 20.0
 
 
@@ -125,12 +125,12 @@ def mish_backward(gradient: Tensor, given: Tensor) -> Tensor:
     """The gradient times the derivative, n / (n + 2) + 4 x e^x (1 + e^x) / (n + 2)²."""
     x, e, n = _mish_parts(given)
     inverse = 1 / (n + 2)
-    # Where x is larger, the second part is nothing.
+    # Where x is larger, the second term vanishes.
     derivative = n * inverse + 4 * x.clamp(max=_LINEAR) * (e * inverse) * ((1 + e) * inverse)
     return (gradient * derivative).to(given.dtype)
 
 
-# Functions in a cheaper form than the compiler's own.
+# Functions in cheaper forms than the compiler's own.
 CHEAPER_FORMS: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.mish.default: mish,
     torch.ops.aten.mish_backward.default: mish_backward,

@@ -9,11 +9,11 @@ from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, 
 from dpal.errors import InvalidArgument
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines import engine as engines
-from dpal.training.engines import fused, matrix_gradients
+from dpal.training.engines import fused_engine, matrix_gradients
 from dpal.training.engines.engine import ClippingEngine, rounding_margin
 from dpal.training.engines.engine_choice import ENGINES
-from dpal.training.engines.fused import FusedEngine
-from dpal.training.engines.matrix_gradients import Way
+from dpal.training.engines.fused_engine import FusedEngine
+from dpal.training.engines.matrix_gradients import GradientMethod
 from dpal.training.losses import cross_entropy
 
 pytestmark = [
@@ -32,7 +32,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typ
     name, _, way = request.param.partition(", ")
     kind = ENGINES[name]
     if way in ("stored", "gram"):
-        monkeypatch.setattr(matrix_gradients, "cheapest", lambda *_, **__: Way(way))
+        monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod(way))
     options = {"compiled": {"compiled": True}, "bf16": {"precision": "bf16"}}.get(way, {})
     return lambda model: kind(model=model.train(), loss=cross_entropy, max_grad_norm=1.0, **options)  # pyright: ignore
 
@@ -92,7 +92,7 @@ def test_sums_in_float32_would_break_it(make: type[ClippingEngine], monkeypatch:
         return torch.tensordot(factors, stored.flatten(1), dims=1).double().reshape(stored.shape[1:])
 
     monkeypatch.setattr(ClippingEngine, "clip_factors", by_the_number_drawn)
-    for module in (engines, fused):
+    for module in (engines, fused_engine):
         monkeypatch.setattr(module, "weighted_sum", in_float32)
     engine = make(Tie())
     moves: list[float] = []
@@ -149,7 +149,7 @@ def test_parts_that_cancel_beyond_all_measure_are_scaled_down() -> None:
     inputs = torch.full((1, 2, 4), 1e6)
     inputs[0, 0, 0] += 1.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matrix_gradients, "cheapest", lambda *_, **__: Way.GRAM)
+        patch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod.GRAM)
         engine = FusedEngine(model=OverTokens(), loss=cross_entropy, max_grad_norm=1.0)
         moved = float(flat_sum(engine, inputs, torch.tensor([0])).norm())
     # The norm is 0.7, below the bound, but what cancels in it is a million times larger.

@@ -1,5 +1,8 @@
 # pyright: basic, reportMissingImports=false, reportConstantRedefinition=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportArgumentType=false, reportCallIssue=false
-"""Triton kernels for CUDA. Where there is no Triton, `AVAILABLE` is false and other paths are taken."""
+"""Triton kernels for CUDA: the weight gradients of a convolution, record by record.
+
+Without Triton `AVAILABLE` is false, and the fused engine computes these gradients with torch.
+"""
 
 from typing import NamedTuple
 
@@ -31,7 +34,7 @@ if AVAILABLE:
         tiles_n: tl.constexpr = (N + BN - 1) // BN
         m = (tile // tiles_n) * BM + tl.arange(0, BM)
         if C % BN == 0:
-            # The whole tile is one kernel position: a scalar shift, and channels that lie side by side.
+            # The whole tile is one kernel position: a scalar shift, and neighbouring channels.
             start = (tile % tiles_n) * BN
             shift = start // C
             n = start + tl.arange(0, BN)
@@ -77,7 +80,7 @@ if AVAILABLE:
         # One program for each tile of each record.
         N: tl.constexpr = KH * KW * C
         tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
-        # In one dimension, since the others end at 65,535; the tiles of a record side by side, since they share inputs.
+        # In one dimension, since the others are limited to 65,535; the tiles of a record together: they share inputs.
         tile = tl.program_id(0) % tiles
         record = (tl.program_id(0) // tiles).to(tl.int64)
         value, m, n = _tile_of_record(
@@ -102,8 +105,8 @@ if AVAILABLE:
         COPIES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
         EACH: tl.constexpr,
     ):  # fmt: skip
-        # One program adds a tile of EACH records up, in float64. Its numbers are those whose squares were taken, bit
-        # for bit: the same products in the same order.
+        # One program adds up a tile of EACH records, in float64. The numbers are bit for bit those whose squares were
+        # taken: the same products in the same order.
         N: tl.constexpr = KH * KW * C
         tiles: tl.constexpr = ((N + BN - 1) // BN) * ((M + BM - 1) // BM)
         tile = tl.program_id(0) % tiles
@@ -124,76 +127,6 @@ if AVAILABLE:
         tl.store(sums + part * M * N + m[:, None] * N + n[None, :], total, mask=inside)
 
 
-if AVAILABLE:
-
-    @triton.jit
-    def _quarter(a, b, c, d):
-        a = a + b
-        d = d ^ a
-        d = (d << 16) | (d >> 16)
-        c = c + d
-        b = b ^ c
-        b = (b << 12) | (b >> 20)
-        a = a + b
-        d = d ^ a
-        d = (d << 8) | (d >> 24)
-        c = c + d
-        b = b ^ c
-        b = (b << 7) | (b >> 25)
-        return a, b, c, d
-
-    @triton.jit
-    def _chacha20(key, words, blocks, BLOCK: tl.constexpr):
-        # RFC 8439 with a nonce of zeros: one key stream block a lane, its sixteen words apart by the number of blocks.
-        lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        zero = tl.zeros((BLOCK,), dtype=tl.uint32)
-        k0, k1, k2, k3 = zero + tl.load(key), zero + tl.load(key + 1), zero + tl.load(key + 2), zero + tl.load(key + 3)
-        k4, k5, k6, k7 = (
-            zero + tl.load(key + 4),
-            zero + tl.load(key + 5),
-            zero + tl.load(key + 6),
-            zero + tl.load(key + 7),
-        )
-        c0, c1, c2, c3 = zero + 0x61707865, zero + 0x3320646E, zero + 0x79622D32, zero + 0x6B206574
-        counter = lane.to(tl.uint32)
-        x0, x1, x2, x3, x4, x5, x6, x7 = c0, c1, c2, c3, k0, k1, k2, k3
-        x8, x9, x10, x11, x12, x13, x14, x15 = k4, k5, k6, k7, counter, zero, zero, zero
-        for _ in range(10):
-            x0, x4, x8, x12 = _quarter(x0, x4, x8, x12)
-            x1, x5, x9, x13 = _quarter(x1, x5, x9, x13)
-            x2, x6, x10, x14 = _quarter(x2, x6, x10, x14)
-            x3, x7, x11, x15 = _quarter(x3, x7, x11, x15)
-            x0, x5, x10, x15 = _quarter(x0, x5, x10, x15)
-            x1, x6, x11, x12 = _quarter(x1, x6, x11, x12)
-            x2, x7, x8, x13 = _quarter(x2, x7, x8, x13)
-            x3, x4, x9, x14 = _quarter(x3, x4, x9, x14)
-        inside = lane < blocks
-        words += lane
-        tl.store(words, x0 + c0, mask=inside)
-        tl.store(words + blocks, x1 + c1, mask=inside)
-        tl.store(words + 2 * blocks, x2 + c2, mask=inside)
-        tl.store(words + 3 * blocks, x3 + c3, mask=inside)
-        tl.store(words + 4 * blocks, x4 + k0, mask=inside)
-        tl.store(words + 5 * blocks, x5 + k1, mask=inside)
-        tl.store(words + 6 * blocks, x6 + k2, mask=inside)
-        tl.store(words + 7 * blocks, x7 + k3, mask=inside)
-        tl.store(words + 8 * blocks, x8 + k4, mask=inside)
-        tl.store(words + 9 * blocks, x9 + k5, mask=inside)
-        tl.store(words + 10 * blocks, x10 + k6, mask=inside)
-        tl.store(words + 11 * blocks, x11 + k7, mask=inside)
-        tl.store(words + 12 * blocks, x12 + counter, mask=inside)
-        tl.store(words + 13 * blocks, x13, mask=inside)
-        tl.store(words + 14 * blocks, x14, mask=inside)
-        tl.store(words + 15 * blocks, x15, mask=inside)
-
-
-def chacha20_blocks(key: Tensor, blocks: int) -> Tensor:
-    """(16, blocks): the key stream's words for the counters 0, 1, …, as int32."""
-    words = torch.empty((16, blocks), dtype=torch.uint32, device=key.device)
-    _chacha20[(triton.cdiv(blocks, 256),)](key.view(torch.uint32), words, blocks, BLOCK=256)
-    return words.view(torch.int32)
-
-
 class Tiling(NamedTuple):
     """Output channels, columns and positions of a program's tile; warps; depth of its pipeline."""
 
@@ -209,7 +142,7 @@ def tiling_for(m: int, channels: int, positions: int, itemsize: int) -> Tiling:
     if channels < 16:
         return Tiling(64, 32, 64, 4, 3)
     wide = itemsize == 2 and channels >= 128
-    # No less than a matrix unit takes.
+    # At least what a matrix unit takes.
     rows = min(128, max(16, triton.next_power_of_2(m)))
     depth = _depth(positions, itemsize)
     return Tiling(rows, 256 if wide else 128, depth, 8 if wide and rows >= 64 else 4, 3)
@@ -230,7 +163,7 @@ def _depth(positions: int, itemsize: int) -> int:
     return min(64 if itemsize == 2 else 32, max(16, triton.next_power_of_2(positions)))
 
 
-# Programs that keep a GPU busy, among which the records of a sum are divided.
+# How many programs keep a GPU busy; the records of a sum are divided among them.
 _PROGRAMS = 2048
 
 
@@ -281,7 +214,7 @@ def weighted_sum(
 
 
 class _Call(NamedTuple):
-    """Arguments that all kernels of convolutions take."""
+    """The arguments that all these kernels take."""
 
     images: Tensor
     output_gradients: Tensor

@@ -1,23 +1,23 @@
-"""Operators of our own, opaque to the tracer: gradients of convolutions and group norms by record."""
+"""Our own torch operators, opaque to the compiler: gradients of convolutions and group norms by record."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dpal.training.engines import gpu_kernels, group_norm_kernels
+from dpal.training.engines import convolution_kernels, group_norm_kernels
 
 
 @torch.library.custom_op("dpal::convolution_record_gradients", mutates_args=())
 def convolution_record_gradients(
     images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> tuple[Tensor, Tensor]:
-    """(records, m, kernel · channels): each record's weight gradient, and the squared norm of just that.
+    """(records, m, kernel · channels): each record's weight gradient, and its squared norm.
 
     Both tensors have their channels last; geometry is (height, width, stride, stride, padding, padding, dilation,
     dilation) of a convolution with one group. On CUDA only.
     """
-    return gpu_kernels.record_gradients(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    return convolution_kernels.record_gradients(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_record_gradients.register_fake
@@ -35,7 +35,7 @@ def convolution_record_squares(
     images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
     """The squared norm of each record's weight gradient, which is not kept. On CUDA only."""
-    return gpu_kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
+    return convolution_kernels.record_squares(images, output_gradients, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_record_squares.register_fake
@@ -47,8 +47,8 @@ def _(images: Tensor, output_gradients: Tensor, geometry: list[int], copies: int
 def convolution_weighted_sum(
     images: Tensor, output_gradients: Tensor, factors: Tensor, geometry: list[int], copies: int, allow_tf32: bool
 ) -> Tensor:
-    """(m, kernel · channels), in float64: Σ over records of factor · the very gradient that had the squared norm."""
-    return gpu_kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
+    """(m, kernel · channels), in float64: Σ over records of factor · the same gradient whose square was taken."""
+    return convolution_kernels.weighted_sum(images, output_gradients, factors, geometry, copies, allow_tf32=allow_tf32)
 
 
 @convolution_weighted_sum.register_fake
@@ -83,12 +83,12 @@ def group_norm_backward(
 def _(
     gradients: Tensor, images: Tensor, weight: Tensor, means: Tensor, scales: Tensor, groups: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    found = torch.empty_like(images, memory_format=torch.channels_last)
-    return found, torch.empty_like(means), torch.empty_like(means)
+    of_images = torch.empty_like(images, memory_format=torch.channels_last)
+    return of_images, torch.empty_like(means), torch.empty_like(means)
 
 
 class RecordGroupNorm(torch.autograd.Function):
-    """The two operators as one differentiable function of images, weights (records, channels) and biases alike."""
+    """The two operators as one differentiable function of images, weights and biases (records, channels)."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Tensor:

@@ -1,0 +1,13 @@
+"""Group norms in Triton kernels; without a GPU in Triton's interpreter, in a process of its own."""
+
+import pytest
+from interpreted_kernels import errors_of
+
+pytest.importorskip("triton", reason="Triton comes with torch for CUDA, and with dpal's dev extra on Linux")
+
+
+def test_group_norms_equal_float64_references() -> None:
+    errors = errors_of("norm")
+    assert len(errors) == 6
+    for case, error in errors.items():
+        assert error < (1e-2 if case.startswith("bf16") else 1e-5), case

@@ -1,0 +1,86 @@
+"""Settings are stated once: Python, YAML and experiments build the same values."""
+
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from dpal import training
+from dpal.campaign.config import Training, checked_config, training_section
+from dpal.errors import InvalidArgument
+from dpal.training import Augmentation, ComputeSettings, Scaling, TrainingSettings
+
+
+def test_a_configuration_has_the_fields_and_defaults_of_both() -> None:
+    section = checked_config({}).training
+    assert asdict(section) == asdict(TrainingSettings()) | asdict(ComputeSettings())
+    assert isinstance(section, TrainingSettings) and isinstance(section, ComputeSettings)
+
+
+def test_what_python_states_is_what_yaml_states() -> None:
+    settings = TrainingSettings(
+        learning_rate=2, optimizer="sgd", optimizer_options={"momentum": 0.9}, augmentation=Augmentation(copies=2)
+    )
+    compute = ComputeSettings(device="cpu", precision="bf16")
+    document: dict[str, Any] = {
+        "learning_rate": 2,
+        "optimizer": "sgd",
+        "optimizer_options": {"momentum": 0.9},
+        "augmentation": {"copies": 2},
+        "device": "cpu",
+        "precision": "bf16",
+    }
+    from_python = checked_config({"training": training_section(settings, compute)})
+    assert from_python == checked_config({"training": document})
+    assert from_python.training == Training(
+        **asdict(settings) | asdict(compute) | {"augmentation": Augmentation(copies=2)}
+    )
+    # Written out and read again it is the same.
+    assert checked_config(from_python.model_dump(mode="json")) == from_python
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("device=gpu", "device is 'gpu', but must be auto, cpu, cuda, or one GPU such as cuda:1"),
+        ("device=cuda:x", "device is 'cuda:x'"),
+        ("precision=float8", "precision is 'float8', but must be one of float32"),
+        ("max_physical_batch_size=0", "max_physical_batch_size is 0, but must be at least 1"),
+        ("learning_rate=-1", "learning_rate is -1"),
+        ("max_grad_norm=0", "max_grad_norm is 0"),
+        ("average=1", "average is 1"),
+        ("pixel_deviation=0", "pixel_deviation is 0"),
+        ("augmentation.copies=0", "copies is 0"),
+        ("augmentation.colour=1", r"training\.augmentation\.colour"),
+        ("epochs=3", r"training\.epochs"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(setting: str, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        checked_config({}, [f"training.{setting}"])
+
+
+def test_scaling_is_that_of_the_pixels() -> None:
+    assert TrainingSettings().scaling == Scaling()
+    assert TrainingSettings(pixel_mean=0.1, pixel_deviation=2).scaling == Scaling(mean=0.1, deviation=2)
+
+
+def test_every_public_name_is_there() -> None:
+    for name in training.__all__:
+        assert getattr(training, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = training.nothing
+
+
+def test_settings_and_data_do_without_torch() -> None:
+    program = "import sys, dpal.training, dpal.campaign.config, dpal.data; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("use", ["from dpal.training import train_phase", "from dpal import Campaign"])
+def test_without_torch_there_is_an_install_hint(use: str) -> None:
+    program = f"import sys; sys.modules['torch'] = None\n{use}"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert "MissingPackage: torch is not installed. Install it with: pip install 'dpal[train]'." in done.stderr
