@@ -1,27 +1,60 @@
-"""dpal: differentially private active learning, with one (ε, δ) promise for training and selection together."""
+"""dpal: differentially private active learning, with one (ε, δ) promise for training and selection together.
 
+`dir(dpal)` lists the public names. They are imported on first use: `import dpal` is fast, and planning needs no torch.
+"""
+
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from dpal.planning.api import plan
-from dpal.planning.certify import load_plan, read_plan
-from dpal.planning.plan import Plan
+if TYPE_CHECKING:
+    from dpal import data, errors, models, privacy, randomness, selection, training
+    from dpal.campaign.campaign import Campaign
+    from dpal.errors import DpalError
+    from dpal.planning.api import plan
+    from dpal.planning.certify import load_plan, read_plan
+    from dpal.planning.plan import Plan
 
 try:
     __version__ = version("dpal")
-except PackageNotFoundError:  # run from a source tree that nobody installed
+except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+source"
-if TYPE_CHECKING:
-    from dpal.campaign.campaign import Campaign
+
+__all__ = [
+    "Campaign",
+    "DpalError",
+    "Plan",
+    "__version__",
+    "data",
+    "errors",
+    "load_plan",
+    "models",
+    "plan",
+    "privacy",
+    "randomness",
+    "read_plan",
+    "selection",
+    "training",
+]
+
+_HOMES = {
+    "Campaign": "dpal.campaign.campaign",
+    "DpalError": "dpal.errors",
+    "Plan": "dpal.planning.plan",
+    "load_plan": "dpal.planning.certify",
+    "plan": "dpal.planning.api",
+    "read_plan": "dpal.planning.certify",
+}
+_MODULES = ("data", "errors", "models", "privacy", "randomness", "selection", "training")
 
 
 def __getattr__(name: str) -> Any:
-    """Campaign needs torch, planning does not: it is imported when it is asked for."""
-    if name == "Campaign":
-        from dpal.campaign.campaign import Campaign
-
-        return Campaign
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"dpal.{name}")
     raise AttributeError(f"module 'dpal' has no attribute {name!r}")
 
 
-__all__ = ["Campaign", "Plan", "__version__", "load_plan", "plan", "read_plan"]
+def __dir__() -> list[str]:
+    return sorted(__all__)
