@@ -1,10 +1,11 @@
 """Pages that mkdocs makes while it builds: the command-line reference from the program itself, and files of the root."""
 
 import re
+from enum import EnumType
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
-import click
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -13,6 +14,7 @@ from dpal import cli
 
 ROOT = Path(__file__).parents[1]
 COPIED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
+VALUES: dict[Any, str] = {float: "NUMBER", int: "NUMBER", str: "TEXT", Path: "PATH"}
 EXIT_CODES = {
     0: "done",
     1: "an unexpected error",
@@ -56,17 +58,17 @@ def commands(name: str, command: Any) -> list[tuple[str, Any]]:
 
 
 def section(name: str, command: Any) -> str:
-    context = click.Context(command, info_name=name)
+    kinds = get_type_hints(command.callback)
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option" and "--help" not in each.opts]
-    usage = " ".join([name, *(shown_argument(each, context) for each in arguments), *(["[OPTIONS]"] if options else [])])
+    usage = " ".join([name, *(shown_argument(each) for each in arguments), *(["[OPTIONS]"] if options else [])])
     words = re.sub(r"(Examples?: )(.*)", lambda found: example(found[2]), (command.help or "").replace("\b", ""))
     parts = [f"## `{name}`\n", f"```text\n{usage}\n```\n", f"{words.strip()}\n"]
     if arguments:
-        rows = [f"| `{shown_argument(each, context)}` | {getattr(each, 'help', '') or ''} |" for each in arguments]
+        rows = [f"| `{shown_argument(each)}` | {getattr(each, 'help', '') or ''} |" for each in arguments]
         parts.append("\n".join(["| argument | |", "| --- | --- |", *rows]) + "\n")
     if options:
-        rows = [f"| {shown_option(each, context)} | {described(each)} |" for each in options]
+        rows = [f"| {shown_option(each, kinds[each.name])} | {described(each)} |" for each in options]
         parts.append("\n".join(["| option | |", "| --- | --- |", *rows]) + "\n")
     return "\n".join(parts)
 
@@ -75,15 +77,25 @@ def example(lines: str) -> str:
     return "\n```text\n" + "\n".join(re.split(r"\s{2,}", lines.strip())) + "\n```\n"
 
 
-def shown_argument(parameter: Any, context: click.Context) -> str:
+def shown_argument(parameter: Any) -> str:
     name = (parameter.metavar or parameter.name or "").strip("{}[].").upper()
     name = f"{name}..." if parameter.nargs == -1 else name
     return name if parameter.required else f"[{name}]"
 
 
-def shown_option(parameter: Any, context: click.Context) -> str:
-    value = "" if parameter.is_flag else f" {(parameter.make_metavar(context) or '').strip('<>').upper()}"
+def shown_option(parameter: Any, kind: Any) -> str:
+    value = "" if parameter.is_flag else f" {parameter.metavar or value_of(kind)}"
     return f"`{', '.join(parameter.opts)}{value}`".replace("|", "\\|")
+
+
+def value_of(kind: Any) -> str:
+    """What to write after an option, such as NUMBER or pld|rdp."""
+    if isinstance(kind, EnumType):
+        return "|".join(str(member.value) for member in kind)
+    inner = [part for part in get_args(kind) if part is not NoneType]
+    if inner and all(isinstance(part, str) for part in inner):
+        return "|".join(inner)
+    return VALUES.get(kind) or value_of(inner[0])
 
 
 def described(parameter: Any) -> str:

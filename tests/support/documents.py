@@ -7,6 +7,7 @@ print goes into the document where it differs.
 """
 
 import doctest
+import glob
 import os
 import re
 import shlex
@@ -74,7 +75,9 @@ def run_command(command: Command) -> str:
     from dpal.cli.app import app
     from dpal.errors import DpalError
 
-    result = CliRunner().invoke(app, shlex.split(command.line, comments=True)[1:])
+    words = shlex.split(command.line, comments=True)[1:]
+    arguments = [found for word in words for found in (sorted(glob.glob(word)) if "*" in word else [word])]
+    result = CliRunner().invoke(app, arguments)
     if isinstance(result.exception, DpalError):
         raise AssertionError(f"{command.line}: {result.exception}")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
