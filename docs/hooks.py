@@ -1,4 +1,4 @@
-"""Pages that mkdocs makes while it builds: the command-line reference from the program itself, and files of the root."""
+"""Pages made while mkdocs builds: the command-line reference from the program itself, and files of the root."""
 
 import re
 from enum import EnumType
@@ -78,7 +78,7 @@ def example(lines: str) -> str:
 
 
 def shown_argument(parameter: Any) -> str:
-    name = (parameter.metavar or parameter.name or "").strip("{}[].").upper()
+    name = (parameter.metavar or parameter.name or "").removesuffix("...").strip("{}").upper()
     name = f"{name}..." if parameter.nargs == -1 else name
     return name if parameter.required else f"[{name}]"
 

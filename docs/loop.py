@@ -22,12 +22,12 @@ ARROWS = [
 
 
 def drawing() -> str:
+    style = 'font-family="system-ui, sans-serif" text-anchor="middle" role="img"'
+    tip = 'viewBox="0 0 10 10" refX="7" refY="5" markerWidth="7" markerHeight="7" orient="auto"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="system-ui, sans-serif" text-anchor="middle" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {style}>',
         "<title>The loop: plan, train, select, people label, train again; at the end a certificate</title>",
-        f'<defs><marker id="tip" viewBox="0 0 10 10" refX="7" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M 0 0 L 10 5 L 0 10 z" fill="{GREY}"/></marker></defs>',
+        f'<defs><marker id="tip" {tip}><path d="M 0 0 L 10 5 L 0 10 z" fill="{GREY}"/></marker></defs>',
     ]
     for x, y, colour, title, words in BOXES.values():
         middle = x + BOX / 2

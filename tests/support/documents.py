@@ -7,7 +7,6 @@ print goes into the document where it differs.
 """
 
 import doctest
-import glob
 import os
 import re
 import shlex
@@ -76,7 +75,7 @@ def run_command(command: Command) -> str:
     from dpal.errors import DpalError
 
     words = shlex.split(command.line, comments=True)[1:]
-    arguments = [found for word in words for found in (sorted(glob.glob(word)) if "*" in word else [word])]
+    arguments = [found for word in words for found in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
     result = CliRunner().invoke(app, arguments)
     if isinstance(result.exception, DpalError):
         raise AssertionError(f"{command.line}: {result.exception}")
