@@ -36,6 +36,10 @@ class Block:
     title: str
     reason: str
 
+    @property
+    def runs(self) -> bool:
+        return not self.reason and (self.kind == "python" or any(commands_of(self)))
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
