@@ -13,7 +13,11 @@ from mkdocs.structure.files import File, Files
 from dpal import cli
 
 ROOT = Path(__file__).parents[1]
-COPIED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
+COPIED = {
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+}
 VALUES: dict[Any, str] = {float: "NUMBER", int: "NUMBER", str: "TEXT", Path: "PATH"}
 EXIT_CODES = {
     0: "done",
@@ -27,9 +31,17 @@ EXIT_CODES = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    files.append(File.generated(config, "reference/cli.md", content=command_line_page()))
+    files.append(
+        File.generated(config, "reference/cli.md", content=command_line_page())
+    )
     for page, source in COPIED.items():
-        files.append(File.generated(config, page, content=inside_docs((ROOT / source).read_text(encoding="utf-8"))))
+        files.append(
+            File.generated(
+                config,
+                page,
+                content=inside_docs((ROOT / source).read_text(encoding="utf-8")),
+            )
+        )
     return files
 
 
@@ -44,31 +56,62 @@ def inside_docs(text: str) -> str:
 def command_line_page() -> str:
     """One section per command, with its arguments and options."""
     program = typer.main.get_command(cli.app)
-    parts = ["# Command line\n", "This page is made from the program itself; `dpal COMMAND --help` says the same.\n"]
-    parts += [section(name, command) for name, command in sorted(commands("dpal", program))]
+    parts = [
+        "# Command line\n",
+        "This page is made from the program itself; `dpal COMMAND --help` says the same.\n",
+    ]
+    parts += [
+        section(name, command) for name, command in sorted(commands("dpal", program))
+    ]
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
-    return "\n".join([*parts, f"## Exit codes\n\n| code | meaning |\n| --- | --- |\n{codes}\n"])
+    return "\n".join(
+        [*parts, f"## Exit codes\n\n| code | meaning |\n| --- | --- |\n{codes}\n"]
+    )
 
 
 def commands(name: str, command: Any) -> list[tuple[str, Any]]:
     """The commands that do something, with their full names."""
     if not hasattr(command, "commands"):
         return [(name, command)]
-    return [pair for key, inner in command.commands.items() for pair in commands(f"{name} {key}", inner)]
+    return [
+        pair
+        for key, inner in command.commands.items()
+        for pair in commands(f"{name} {key}", inner)
+    ]
 
 
 def section(name: str, command: Any) -> str:
     kinds = get_type_hints(command.callback)
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option" and "--help" not in each.opts]
-    usage = " ".join([name, *(shown_argument(each) for each in arguments), *(["[OPTIONS]"] if options else [])])
-    words = re.sub(r"(Examples?: )(.*)", lambda found: example(found[2]), (command.help or "").replace("\b", ""))
+    options = [
+        each
+        for each in command.params
+        if each.param_type_name == "option" and "--help" not in each.opts
+    ]
+    usage = " ".join(
+        [
+            name,
+            *(shown_argument(each) for each in arguments),
+            *(["[OPTIONS]"] if options else []),
+        ]
+    )
+    words = re.sub(
+        r"(Examples?: )(.*)",
+        lambda found: example(found[2]),
+        (command.help or "").replace("\b", ""),
+    )
     parts = [f"## `{name}`\n", f"```text\n{usage}\n```\n", f"{words.strip()}\n"]
     if arguments:
-        rows = [f"| `{shown_argument(each)}` | {getattr(each, 'help', '') or ''} |" for each in arguments]
+        rows = [
+            f"| `{shown_argument(each)}` | {getattr(each, 'help', '') or ''} |"
+            for each in arguments
+        ]
         parts.append("\n".join(["| argument | |", "| --- | --- |", *rows]) + "\n")
     if options:
-        rows = [f"| {shown_option(each, kinds[each.name])} | {described(each)} |" for each in options]
+        rows = [
+            f"| {shown_option(each, kinds[each.name])} | {described(each)} |"
+            for each in options
+        ]
         parts.append("\n".join(["| option | |", "| --- | --- |", *rows]) + "\n")
     return "\n".join(parts)
 
@@ -78,7 +121,12 @@ def example(lines: str) -> str:
 
 
 def shown_argument(parameter: Any) -> str:
-    name = (parameter.metavar or parameter.name or "").removesuffix("...").strip("{}").upper()
+    name = (
+        (parameter.metavar or parameter.name or "")
+        .removesuffix("...")
+        .strip("{}")
+        .upper()
+    )
     name = f"{name}..." if parameter.nargs == -1 else name
     return name if parameter.required else f"[{name}]"
 
@@ -102,6 +150,10 @@ def described(parameter: Any) -> str:
     words = (parameter.help or "").replace("|", "\\|").replace("\n", " ")
     if parameter.required:
         return f"{words} **Required.**"
-    if parameter.show_default is not False and not parameter.is_flag and parameter.default not in (None, (), [], ""):
+    if (
+        parameter.show_default is not False
+        and not parameter.is_flag
+        and parameter.default not in (None, (), [], "")
+    ):
         return f"{words} Default: `{parameter.default}`."
     return words

@@ -37,10 +37,14 @@ def drawing() -> str:
             f'<text x="{middle:g}" y="{y + 63}" font-size="13.5" fill="#fff">{words}</text>',
         ]
     for path, label in ARROWS:
-        parts.append(f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="2.5" marker-end="url(#tip)"/>')
+        parts.append(
+            f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="2.5" marker-end="url(#tip)"/>'
+        )
         if label:
             words, x, y = label
-            parts.append(f'<text x="{x}" y="{y}" font-size="15" fill="{GREY}">{words}</text>')
+            parts.append(
+                f'<text x="{x}" y="{y}" font-size="15" fill="{GREY}">{words}</text>'
+            )
     return "\n".join([*parts, "</svg>", ""])
 
 
