@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,19 @@ def test_own_parts_are_small() -> None:
     assert len(examples) >= 3
     for block in examples:
         assert len(block.code.splitlines()) < MOST_LINES, block.title
+
+
+def test_root_files_agree() -> None:
+    """One version everywhere; forms, workflow and hooks are YAML, name no other package index and no machine."""
+    stated = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["version"]
+    assert yaml.safe_load(text_of(ROOT / "CITATION.cff"))["version"] == stated
+    assert re.search(r"(?m)^## (\S+)", text_of(ROOT / "CHANGELOG.md"))[1] == stated  # type: ignore[index]
+    assert f"| {stated.rpartition('.')[0]} | yes |" in text_of(ROOT / "SECURITY.md")
+    files = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    assert len(files) == 6
+    for path in files:
+        assert yaml.safe_load(text_of(path))
+        assert not re.search(r"https?://|index-url|/work/|/home/|/tmp/", text_of(path)), path
 
 
 def test_dir_shows_what_there_is() -> None:
