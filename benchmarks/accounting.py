@@ -13,10 +13,10 @@ from opacus.accountants import RDPAccountant
 from opacus.accountants.utils import get_noise_multiplier
 
 from dpal.privacy import renyi
+from dpal.privacy.accountants import PldAccountant, RdpAccountant
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import DEFAULT_ORDERS, RdpAccountant
+from dpal.privacy.renyi import DEFAULT_ORDERS
 
 PHASES = ((1 / 2, 60), (1 / 4, 120), (1 / 5, 150), (1 / 5, 150), (1 / 6, 180))
 NOISE = 4.11

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from _report import Report, arguments
 
-from dpal.privacy.mechanisms import BernoulliSelection, Exponential
 from dpal.randomness import SecureRandomness
-from dpal.selection.threshold import ThresholdSampling
+from dpal.selection import ThresholdSelection
 
 _PART = 1_000_000
 
@@ -26,15 +25,9 @@ def write_scores(path: Path, records: int) -> None:
 
 def select_from(path: str) -> None:
     scores = np.load(path, mmap_mode="r")
-    mechanism = ThresholdSampling(
-        query_size=len(scores) // 100,
-        highest=1.0,
-        choice=BernoulliSelection(probability_high=0.02, probability_low=0.002),
-        threshold=Exponential(epsilon=0.05),
-        fraction_above=0.45,
-    )
+    selection = ThresholdSelection.of(query_size=len(scores) // 100, unlabelled=len(scores), choice_epsilon=2.3)
     start = time.perf_counter()
-    chosen = mechanism.select(scores, randomness=SecureRandomness())
+    chosen = selection.choose(scores, highest=1.0, randomness=SecureRandomness())
     seconds = time.perf_counter() - start
     print(seconds, peak_gibibytes(), len(chosen.to_label))
 

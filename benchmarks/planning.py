@@ -11,7 +11,7 @@ from _report import Report, Timing, arguments, timed
 from opacus.accountants import RDPAccountant
 
 import dpal
-from dpal.planning import rates
+from dpal.planning import rate_tables
 from dpal.privacy import renyi
 
 EPSILON, DELTA, BATCH, EPOCHS, SELECTION_EPSILON = 8.0, 1e-5, 4096, 30, 2.0
@@ -80,7 +80,7 @@ def papers_algorithm(groups: tuple[int, ...]) -> list[int]:
 def ours(groups: tuple[int, ...], accountant: str) -> dpal.Plan:
     # Every call starts cold: no table or curve is kept from the one before.
     renyi._known_curves.clear()
-    rates.rate_table.cache_clear()
+    rate_tables.rate_table.cache_clear()
     return dpal.plan(
         target_epsilon=EPSILON,
         target_delta=DELTA,

@@ -15,14 +15,16 @@ from _selection_plot import draw
 from numpy.typing import NDArray
 
 import dpal
-from dpal.planning.selections import GRID_STEPS, PARTICIPATION, PlannedSelection, threshold_selection
+from dpal.privacy.accountants import PldAccountant
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.one_shot import weight_epsilon_for
-from dpal.privacy.pld import PldAccountant
 from dpal.randomness import SeededRandomness
 from dpal.selection.acquisition import Entropy
-from dpal.selection.planned import mechanism_of
+from dpal.selection.noisy_scores import GRID_STEPS, PARTICIPATION
 from dpal.selection.quality import Quality, quality
+from dpal.selection.registry import SELECTIONS
+from dpal.selection.selection import Selection
+from dpal.selection.threshold import ThresholdSelection
 
 Scores = NDArray[np.float64]
 PHASES = ((40_000, 10_000), (30_000, 3_000), (27_000, 1_000), (26_000, 1_000))
@@ -46,16 +48,15 @@ SHARE = SELECTION_EPSILON / len(PHASES)
 ACQUISITION = Entropy(classes=10)
 
 
-def planned(name: str, phase: int, **parameters: float) -> PlannedSelection:
+def planned(name: str, phase: int, **parameters: float) -> Selection:
     unlabelled, query_size = PHASES[phase]
-    return PlannedSelection(
-        mechanism=name, query_size=query_size, unlabelled=unlabelled, parameters=tuple(parameters.items())
-    )
+    return SELECTIONS[name](query_size=query_size, unlabelled=unlabelled, **parameters)
 
 
-def selections_at(share: float, phase: int) -> dict[str, tuple[PlannedSelection, float | None]]:
+def selections_at(share: float, phase: int) -> dict[str, tuple[Selection, float | None]]:
     """Every mechanism at one selection's ε by itself (Gaussian ones at δ 1e-5 too), with its clip."""
     unlabelled, query_size = PHASES[phase]
+    sizes = {"query_size": query_size, "unlabelled": unlabelled}
     laplace = planned("laplace", phase, epsilon=share, grid_steps=GRID_STEPS)
     gaussian = noise_multiplier_for(
         target_epsilon=share, target_delta=DELTA, phases=[(1.0, 1)], accountant=PldAccountant()
@@ -81,23 +82,28 @@ def selections_at(share: float, phase: int) -> dict[str, tuple[PlannedSelection,
             1.0,
         ),
         "exponential, clip 0.8": (planned("exponential", phase, weight_epsilon=weights), 0.8),
-        "threshold, overlap": (threshold_selection(query_size, unlabelled, share - 0.05, "overlap"), None),
-        "threshold, mean score": (threshold_selection(query_size, unlabelled, share - 0.05), None),
+        "threshold, overlap": (ThresholdSelection.of(**sizes, choice_epsilon=share - 0.05, aim="overlap"), None),
+        "threshold, mean score": (ThresholdSelection.of(**sizes, choice_epsilon=share - 0.05), None),
         "not private": (planned("none", phase), None),
     }
 
 
 def measured(
-    selection: PlannedSelection,
+    selection: Selection,
     clip: float | None,
     draw_scores: Callable[[np.random.Generator, int], Scores],
     seeds: int,
 ) -> list[Quality]:
-    mechanism = mechanism_of(selection, ACQUISITION, clip=clip)
+    clip = ACQUISITION.clip if clip is None else clip
     found: list[Quality] = []
     for seed in range(seeds):
         scores = draw_scores(np.random.default_rng(seed), selection.unlabelled)
-        chosen = mechanism.select(scores, randomness=SeededRandomness(seed=seed, nothing_is_private=True))
+        chosen = selection.choose(
+            scores,
+            highest=ACQUISITION.highest,
+            clip=clip,
+            randomness=SeededRandomness(seed=seed, nothing_is_private=True),
+        )
         found.append(quality(scores, chosen.to_label, selection.query_size, nothing_is_private=True))
     return found
 
@@ -106,7 +112,7 @@ def mean(qualities: Sequence[Quality], name: str) -> float:
     return statistics.fmean(getattr(each, name) for each in qualities)
 
 
-def gain(qualities: Sequence[Quality], selection: PlannedSelection) -> dict[str, float]:
+def gain(qualities: Sequence[Quality], selection: Selection) -> dict[str, float]:
     """Over random selection: of the mean score, and of the accuracy, whose random value is known."""
     by_chance = selection.query_size / selection.unlabelled
     return {

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from dpal import data, errors, models, privacy, randomness, selection, training
     from dpal.campaign.campaign import Campaign
     from dpal.errors import DpalError
-    from dpal.planning.api import plan
-    from dpal.planning.certify import load_plan, read_plan
+    from dpal.planning.request import plan
+    from dpal.planning.certification import load_plan, read_plan
     from dpal.planning.plan import Plan
 
 try:
@@ -41,9 +41,9 @@ _HOMES = {
     "Campaign": "dpal.campaign.campaign",
     "DpalError": "dpal.errors",
     "Plan": "dpal.planning.plan",
-    "load_plan": "dpal.planning.certify",
-    "plan": "dpal.planning.api",
-    "read_plan": "dpal.planning.certify",
+    "load_plan": "dpal.planning.certification",
+    "plan": "dpal.planning.request",
+    "read_plan": "dpal.planning.certification",
 }
 _MODULES = ("data", "errors", "models", "privacy", "randomness", "selection", "training")
 

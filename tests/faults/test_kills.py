@@ -30,7 +30,7 @@ from dpal.campaign.store import Store, chained
 from dpal.data.records import ArrayRecords
 from dpal.errors import CampaignBusy, DamagedCampaign, RecordsChanged
 from dpal.randomness import SealedRandomness
-from dpal.selection.mechanisms import Uniform
+from dpal.selection import RandomSelection
 
 PROGRAM = Path(__file__).parents[1] / "support" / "small_campaigns.py"
 # Added to what is there: the package may be imported from a folder that only this variable names.
@@ -193,8 +193,8 @@ def test_a_selection_that_died_is_done_again_with_its_own_sealed_key(tmp_path: P
     assert program("run", folder, kill_at=point).returncode == -signal.SIGKILL
     key = SealedKeys(folder).read(2)
     pool = small_pool()
-    expected = Uniform(query_size=40, highest=1.0).select(
-        np.zeros(RECORDS), randomness=SealedRandomness(key), ids=pool.ids
+    expected = RandomSelection(query_size=40, unlabelled=RECORDS).choose(
+        np.zeros(RECORDS), highest=1.0, randomness=SealedRandomness(key), ids=pool.ids
     )
     reopened(folder).run()
     assert state_of(folder).selected[0].to_label == tuple(expected.to_label.tolist())

@@ -9,14 +9,13 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
+from dpal.privacy.accountants import PldAccountant, RdpAccountant
+from dpal.privacy.campaign_accounting import ACCOUNTINGS, campaign_delta, campaign_epsilon
 from dpal.privacy.campaign_curve import campaign_curve
-from dpal.privacy.campaign_history import GroupedHistory, Selection
+from dpal.privacy.campaign_history import CampaignHistory, Released
 from dpal.privacy.campaign_profile import CampaignProfile
-from dpal.privacy.joint import ACCOUNTINGS, campaign_delta, campaign_epsilon
 from dpal.privacy.losses import Direction
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Gaussian, Laplace, PureDP
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant
 
 # Two neighbours see a leaf as N(1, σ²) and N(0, σ²); noise multipliers of group 0 and of each selection's group.
 CAMPAIGNS = [
@@ -29,16 +28,16 @@ CAMPAIGNS = [
 EPSILONS = (-0.5, 0.0, 0.3, 1.0, 2.5, 4.0)
 
 
-def selections(choices, threshold=None) -> tuple[Selection, ...]:
+def selections(choices, threshold=None) -> tuple[Released, ...]:
     return tuple(
-        Selection(choice=BernoulliSelection(probability_high=high, probability_low=low), threshold=threshold)
+        Released(choice=BernoulliSelection(probability_high=high, probability_low=low), threshold=threshold)
         for high, low in choices
     )
 
 
-def grouped(noises, choices, threshold=None) -> GroupedHistory:
+def grouped(noises, choices, threshold=None) -> CampaignHistory:
     training = tuple(((Gaussian(noise_multiplier=noise), 1),) for noise in noises)
-    return GroupedHistory(training=training, selections=selections(choices, threshold))
+    return CampaignHistory(training=training, selections=selections(choices, threshold))
 
 
 def gaussian_profile(noise: float):
@@ -90,7 +89,7 @@ def test_the_exact_form_equals_brute_force(noises, choices) -> None:
 
 @pytest.mark.parametrize(("noises", "choices"), CAMPAIGNS)
 def test_with_loss_distributions_it_is_never_below_and_close(noises, choices) -> None:
-    profile = CampaignProfile.of(grouped(noises, choices), PldAccountant())
+    profile = CampaignProfile.of(grouped(noises, choices))
     for epsilon in EPSILONS:
         truth = brute_force_delta(noises, choices, epsilon)
         assert truth - 1e-10 <= profile.delta(epsilon) <= truth + 1e-6
@@ -130,7 +129,7 @@ def test_a_released_threshold_is_covered() -> None:
     # Randomised response in place of the threshold: the worst that ε_q-DP allows, here before one selection.
     size, (noises, choices) = 0.3, CAMPAIGNS[0]
     truth = 1 / (1 + math.exp(-size))
-    profile = CampaignProfile.of(grouped(noises, choices, PureDP(epsilon=size)), PldAccountant())
+    profile = CampaignProfile.of(grouped(noises, choices, PureDP(epsilon=size)))
     curve = campaign_curve(grouped(noises, choices, PureDP(epsilon=size)), (3.0,))[0]
     plain = campaign_curve(grouped(noises, choices), (3.0,))[0]
     assert curve > plain
@@ -173,8 +172,8 @@ def test_many_selections_stay_fast_and_above() -> None:
 def test_additive_selection_is_covered_and_tighter_than_basic() -> None:
     # With Laplace noise on a score: each record's loss, then training with whatever group it lands in.
     training = tuple(((Gaussian(noise_multiplier=noise), 1),) for noise in (1.1, 0.9, 1.0))
-    campaign = GroupedHistory(
-        training=training, selections=(Selection(choice=Laplace(epsilon=0.5)), Selection(choice=Laplace(epsilon=0.5)))
+    campaign = CampaignHistory(
+        training=training, selections=(Released(choice=Laplace(epsilon=0.5)), Released(choice=Laplace(epsilon=0.5)))
     )
     pld = PldAccountant()
     together = pld.epsilon([*training[2], (Laplace(epsilon=0.5), 2)], 1e-5)
@@ -201,7 +200,7 @@ def test_the_accountings_are_ordered() -> None:
 @pytest.mark.parametrize("size", [3.0, 300.0, 400.0, 900.0])
 def test_huge_selections_do_not_vanish(size: float) -> None:
     # Exponentials of such ε underflow; the answer must not.
-    campaign = GroupedHistory(training=((), ()), selections=(Selection(choice=Laplace(epsilon=size)),))
+    campaign = CampaignHistory(training=((), ()), selections=(Released(choice=Laplace(epsilon=size)),))
     for accounting in ("renyi", "branch"):
         spent = campaign_epsilon(campaign, delta=1e-5, accounting=accounting, accountant=PldAccountant())
         assert PldAccountant().epsilon([(Laplace(epsilon=size), 1)], 1e-5) * (1 - 1e-6) <= spent <= size * 1.001

@@ -7,9 +7,9 @@ import mpmath
 import pytest
 
 from dpal.errors import InvalidArgument
+from dpal.privacy.accountants import PldAccountant
 from dpal.privacy.losses import Direction
 from dpal.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Laplace, PureDP
-from dpal.privacy.pld import PldAccountant
 from dpal.privacy.renyi import renyi_curve
 
 mpmath.mp.dps = 30

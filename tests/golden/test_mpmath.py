@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from dpal.privacy.accountants import PldAccountant, RdpAccountant
 from dpal.privacy.losses import Direction, loss_cells
 from dpal.privacy.mechanisms import (
     BernoulliSelection,
@@ -17,8 +18,7 @@ from dpal.privacy.mechanisms import (
     PoissonSampledGaussian,
     PureDP,
 )
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant, renyi_curve
+from dpal.privacy.renyi import renyi_curve
 from dpal.privacy.sampled_gaussian import log_moments
 
 mpmath.mp.dps = 30

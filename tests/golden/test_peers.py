@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 from histories import step
 
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import DEFAULT_ORDERS, RdpAccountant
+from dpal.privacy.accountants import PldAccountant, RdpAccountant
+from dpal.privacy.renyi import DEFAULT_ORDERS
 
 dp_accounting = pytest.importorskip("dp_accounting", reason="needs dp-accounting (pip install dpal[peers])")
 opacus_accountants = pytest.importorskip("opacus.accountants", reason="needs Opacus (pip install dpal[peers])")

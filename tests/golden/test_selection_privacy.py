@@ -11,44 +11,51 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from enumeration import outcomes
+from selections import threshold
 
 from dpal.errors import InvalidArgument
 from dpal.privacy.campaign_curve import campaign_curve
-from dpal.privacy.campaign_history import GroupedHistory, Selection, pure_epsilon
+from dpal.privacy.campaign_history import CampaignHistory, Released, pure_epsilon
 from dpal.privacy.campaign_profile import CampaignProfile
 from dpal.privacy.mechanisms import BernoulliSelection, DiscreteGaussian, DiscreteLaplace, Exponential
-from dpal.privacy.pld import PldAccountant
-from dpal.selection.coreset import CoreSet
-from dpal.selection.mechanisms import NoisyTop, OneShotExponential, SelectionMechanism, Uniform
-from dpal.selection.threshold import ThresholdSampling
+from dpal.selection import (
+    ExponentialSelection,
+    GaussianSelection,
+    LaplaceSelection,
+    RandomSelection,
+    SampledGaussianSelection,
+    Selection,
+    ThresholdSelection,
+)
 
 ORDERS = (1.25, 2.0, 4.0, 16.0, 64.0)
 BOUNDARIES = (0.0, 0.1, 0.3, 0.7, 1.5)
+HIGHEST = 0.8
 
 
-class FourSteps(ThresholdSampling):
+class FourSteps(ThresholdSelection):
     """The same code on a grid that can be enumerated."""
 
-    grid_steps = property(lambda self: 4)
+    resolution = property(lambda self: 4)
 
 
-def distribution(mechanism: SelectionMechanism, steps_up: tuple[int, ...], reach: int = 0):
+def distribution(selection: Selection, steps_up: tuple[int, ...], reach: int = 0):
     """Probabilities of everything released, for scores given in whole steps."""
-    scores = np.array(steps_up) * mechanism.highest / mechanism.grid_steps
+    scores = np.array(steps_up) * HIGHEST / selection.resolution
 
     def run(randomness):
-        chosen = mechanism.select(scores, randomness=randomness)
+        chosen = selection.choose(scores, highest=HIGHEST, randomness=randomness)
         return frozenset(chosen.to_label.tolist()), frozenset(chosen.retired.tolist()), chosen.threshold
 
     return outcomes(run, noise_reach=reach)
 
 
-def violation(released: Selection, first, second, slack: float = 1e-9) -> float:
+def violation(released: Released, first, second, slack: float = 1e-9) -> float:
     """How far two output distributions are outside the stated privacy, in either direction; at most 0 is inside."""
     worst = -math.inf
-    campaign = GroupedHistory(training=((), ()), selections=(released,))
+    campaign = CampaignHistory(training=((), ()), selections=(released,))
     curve = campaign_curve(campaign, ORDERS, follow_branches=False)
-    profile = CampaignProfile.of(campaign, PldAccountant(), follow_branches=False)
+    profile = CampaignProfile.of(campaign, follow_branches=False)
     keys = first.keys() | second.keys()
     for p, q in ((first, second), (second, first)):
         pairs = [(p.get(key, 0.0), q.get(key, 0.0)) for key in keys]
@@ -77,15 +84,12 @@ def neighbours(pool: tuple[int, ...], top: int):
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_threshold_sampling(pool: tuple[int, ...]) -> None:
-    choice = BernoulliSelection(probability_high=0.6, probability_low=0.25)
-    mechanism = FourSteps(
-        query_size=2, highest=0.8, choice=choice, threshold=Exponential(epsilon=0.5), fraction_above=0.45
-    )
+    mechanism = threshold(2, high=0.6, low=0.25, epsilon=0.5, above=0.45, kind=FourSteps)
     for with_record, with_blank in neighbours(pool, 4):
         first, second = distribution(mechanism, with_record), distribution(mechanism, with_blank)
         assert violation(mechanism.released, first, second) <= 0
         # A cut of 0 would have blanks above it, which branch accounting excludes.
-        assert all(threshold > 0 for _, _, threshold in first)
+        assert all(cut > 0 for _, _, cut in first)
     # The bound is nearly met where the threshold settles below the record, so halving it must be noticed.
     halved = replace(mechanism.released, choice=BernoulliSelection(probability_high=0.45, probability_low=0.3))
     if pool == POOLS[2]:
@@ -97,14 +101,12 @@ def test_a_threshold_with_half_the_sensitivity_is_noticed() -> None:
     # The private cut by itself: weights for a sensitivity of 1/2 spend twice the stated ε.
     choice = BernoulliSelection(probability_high=0.5, probability_low=0.5 - 1e-9)
     stated = Exponential(epsilon=1.0)
-    wrong = FourSteps(query_size=4, highest=1.0, choice=choice, threshold=Exponential(epsilon=2.0), fraction_above=0.5)
+    wrong = threshold(4, high=0.5, low=0.5 - 1e-9, epsilon=2.0, above=0.5, kind=FourSteps)
     worst = {}
-    for mechanism in (wrong, replace(wrong, threshold=stated)):
+    for mechanism in (wrong, replace(wrong, threshold_epsilon=1.0)):
         pairs = [pair for pool in product(range(5), repeat=2) for pair in neighbours((0, *pool), 4)]
-        worst[mechanism.threshold.epsilon] = max(
-            violation(
-                Selection(choice=choice, threshold=stated), distribution(mechanism, a), distribution(mechanism, b)
-            )
+        worst[mechanism.threshold_epsilon] = max(
+            violation(Released(choice=choice, threshold=stated), distribution(mechanism, a), distribution(mechanism, b))
             for a, b in pairs
         )
     assert worst[1.0] <= 0 < 0.01 < worst[2.0]
@@ -113,11 +115,11 @@ def test_a_threshold_with_half_the_sensitivity_is_noticed() -> None:
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("query_size", [1, 3])
 def test_one_shot_exponential(pool: tuple[int, ...], query_size: int) -> None:
-    class Coarse(OneShotExponential):
-        grid_steps = property(lambda self: 4)
+    class Coarse(ExponentialSelection):
+        resolution = property(lambda self: 4)
 
     for weight_epsilon in (0.5, 2.0):
-        mechanism = Coarse(query_size=query_size, highest=1.0, weight_epsilon=weight_epsilon, unlabelled=len(pool))
+        mechanism = Coarse(query_size=query_size, unlabelled=len(pool), weight_epsilon=weight_epsilon)
         # Half the sensitivity: the weights move twice as far as the stated ε allows.
         wrong = replace(mechanism, weight_epsilon=2 * weight_epsilon)
         found = []
@@ -133,7 +135,7 @@ def test_one_shot_exponential(pool: tuple[int, ...], query_size: int) -> None:
 
 def test_the_one_shot_bound_is_nearly_met() -> None:
     # One pick among records of the highest score: the more of them, the nearer the ratio comes to the bound.
-    mechanism = OneShotExponential(query_size=1, highest=1.0, weight_epsilon=3.0, unlabelled=6)
+    mechanism = ExponentialSelection(query_size=1, unlabelled=6, weight_epsilon=3.0)
     others = (65_535,) * 5
     first, second = distribution(mechanism, (65_535, *others)), distribution(mechanism, (0, *others))
     worst = max(abs(math.log(first[key] / second[key])) for key in first)
@@ -183,6 +185,16 @@ def summed_top(steps_up: tuple[int, ...], query_size: int, pmf, reach: int, *, p
     return totals
 
 
+def noisy(noise: DiscreteLaplace | DiscreteGaussian, query_size: int = 1) -> Selection:
+    """The selection that adds this noise."""
+    sizes = {"query_size": query_size, "unlabelled": 6, "grid_steps": noise.grid_steps}
+    if isinstance(noise, DiscreteLaplace):
+        return LaplaceSelection(**sizes, epsilon=noise.epsilon)
+    if noise.participation == 1:
+        return GaussianSelection(**sizes, noise_multiplier=noise.noise_multiplier)
+    return SampledGaussianSelection(**sizes, noise_multiplier=noise.noise_multiplier, participation=noise.participation)
+
+
 NOISES = [
     DiscreteLaplace(epsilon=1.0, grid_steps=1),
     DiscreteLaplace(epsilon=1.5, grid_steps=4),
@@ -194,7 +206,7 @@ NOISES = [
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 def test_the_sums_are_what_the_code_does(noise: DiscreteLaplace | DiscreteGaussian) -> None:
     for steps_up, query_size in (((1, 0, 1), 1), ((1, 1, 0), 2)):
-        mechanism = NoisyTop(query_size=query_size, highest=0.8, noise=noise)
+        mechanism = noisy(noise, query_size)
         reach = 5
         part = noise.participation if isinstance(noise, DiscreteGaussian) else 1.0
         exact = distribution(mechanism, steps_up, reach)
@@ -206,7 +218,8 @@ def test_the_sums_are_what_the_code_does(noise: DiscreteLaplace | DiscreteGaussi
 def test_noisy_selections_of_up_to_six_records(noise: DiscreteLaplace | DiscreteGaussian) -> None:
     top_step, reach = noise.grid_steps, 160
     part = noise.participation if isinstance(noise, DiscreteGaussian) else 1.0
-    released = NoisyTop(query_size=1, highest=1.0, noise=noise).released
+    released = noisy(noise).released
+    assert released.choice == noise
     if isinstance(noise, DiscreteLaplace):
         # Sensitivity halved: the noise is for scores that move half as far.
         wrong = replace(noise, epsilon=2 * noise.epsilon)
@@ -226,36 +239,5 @@ def test_noisy_selections_of_up_to_six_records(noise: DiscreteLaplace | Discrete
 
 
 def test_random_selection_tells_nothing() -> None:
-    mechanism = Uniform(query_size=2, highest=1.0)
+    mechanism = RandomSelection(query_size=2, unlabelled=3)
     assert distribution(mechanism, (65_535, 3, 9)) == distribution(mechanism, (0, 3, 9))
-
-
-def test_coreset_spends_what_it_states() -> None:
-    # A labelled record at one end, all others beside it, and the record at the other end: it stands out by the whole
-    # radius, and once it is picked the others' distances shrink.
-    labelled = np.array([[-0.5, 0.0]])
-    others = np.array([[0.49, 0.0], [0.48, 0.01]])
-    for query_size in (1, 2):
-        mechanism = CoreSet(query_size=query_size, epsilon=1.0)
-
-        def picks(first, coreset):
-            points = np.vstack([first, others])
-            return outcomes(lambda randomness: tuple(coreset.select(points, labelled, randomness=randomness)))
-
-        record, blank = np.array([[0.5, 0.0]]), np.array([[0.0, 0.0]])
-        stated = mechanism.released
-        assert violation(stated, picks(record, mechanism), picks(blank, mechanism)) <= 0
-        # Planted: the whole ε for each pick and sensitivity 1/4. (Blanks are at the centre, so a record moves distances
-        # by at most half of what is charged, and a factor of two alone stays within the promise.)
-        wrong = CoreSet(query_size=query_size, epsilon=8.0 * query_size)
-        assert violation(stated, picks(record, wrong), picks(blank, wrong)) > 0.01
-
-
-def test_coreset_weights_are_the_stated_ones() -> None:
-    # What slips through above: one pick of two at distances 1 and 0.5, by hand.
-    labelled, points = np.array([[-0.5, 0.0]]), np.array([[0.5, 0.0], [0.0, 0.0]])
-    for query_size, epsilon in ((1, 1.0), (2, 3.0)):
-        mechanism = CoreSet(query_size=query_size, epsilon=epsilon)
-        found = outcomes(lambda randomness, m=mechanism: int(m.select(points, labelled, randomness=randomness)[0]))
-        ratio = math.exp(epsilon / query_size * (1.0 - 0.5) / 2)
-        assert found[0] / found[1] == pytest.approx(ratio, rel=1e-4)

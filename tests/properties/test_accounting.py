@@ -11,14 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpal.privacy import mechanisms
-from dpal.privacy.accountants import ACCOUNTANTS, accountant_named
+from dpal.privacy.accountants import ACCOUNTANTS, PldAccountant, RdpAccountant, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for, sampling_probability_for, steps_for
+from dpal.privacy.campaign_accounting import campaign_epsilon
 from dpal.privacy.campaign_curve import campaign_curve
-from dpal.privacy.campaign_history import GroupedHistory, Selection
-from dpal.privacy.joint import campaign_epsilon
+from dpal.privacy.campaign_history import CampaignHistory, Released
 from dpal.privacy.mechanisms import MECHANISMS, BernoulliSelection, Exponential, Mechanism, mechanism_from_json
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant, renyi_curve
+from dpal.privacy.renyi import renyi_curve
 
 DELTA = 1e-5
 BOTH = pytest.mark.parametrize("name", sorted(ACCOUNTANTS))
@@ -197,8 +196,8 @@ def test_following_branches_never_costs_more(noise: float, low: float, size: flo
     high = min(low * math.exp(size), 1 - math.exp(-size) * (1 - low))
     choice = BernoulliSelection(probability_high=high, probability_low=low)
     training = tuple(((step(rate, noise), steps),) for rate in (0.1, 0.2, 0.3))
-    selection = Selection(choice=choice, threshold=Exponential(epsilon=0.05))
-    campaign = GroupedHistory(training=training, selections=(selection, selection))
+    selection = Released(choice=choice, threshold=Exponential(epsilon=0.05))
+    campaign = CampaignHistory(training=training, selections=(selection, selection))
     additive = campaign_curve(campaign, follow_branches=False)
     assert (campaign_curve(campaign) <= additive * (1 + 1e-12)).all()
     # A campaign costs at least what its first group's training costs.

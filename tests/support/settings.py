@@ -1,4 +1,8 @@
-"""The paper's settings (its table of hyperparameters and its example figures), with their epochs a phase."""
+"""The paper's settings (its table of hyperparameters and its example figures, epochs per phase), and a small one."""
+
+import json
+
+import dpal
 
 PAPER = {
     "cifar10": {
@@ -35,3 +39,18 @@ PAPER = {
     },
 }
 PAPERS_SELECTION = {"selection": "laplace", "selection_epsilon": 2.0, "accounting": "basic"}
+SMALL = {
+    "target_epsilon": 8.0,
+    "pool_size": 2_000,
+    "initial_size": 400,
+    "query_sizes": (300, 100),
+    "batch_size": 100,
+    "epochs": 10,
+    "accountant": "rdp",
+}
+
+
+def edited(plan: dpal.Plan, change) -> str:
+    document = json.loads(plan.to_text())
+    change(document)
+    return json.dumps(document)

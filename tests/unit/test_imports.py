@@ -19,6 +19,7 @@ def test_imports_point_one_way() -> None:
         ("privacy/bad.py", "import torch"),
         ("privacy/bad.py", "import torch.nn.functional"),
         ("selection/bad.py", "from dpal import cli"),
+        ("selection/bad.py", "from dpal.planning.plan import Plan"),
         ("training/bad.py", "from dpal.selection.scores import entropy"),
         ("selection/bad.py", "from ..training import loop"),
         ("errors.py", "from .privacy import checks"),

@@ -39,7 +39,6 @@ from dpal.data.records import Records, TextRecords
 from dpal.data.sources import open_pool, with_absolute_paths
 from dpal.errors import InvalidArgument
 from dpal.models.registry import build_model, maker_of
-from dpal.planning import api
 from dpal.planning.plan import Plan
 from dpal.randomness import new_key
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
@@ -112,7 +111,7 @@ class Campaign(CampaignRun):
             raise InvalidArgument("the configuration", "without data, plan or model", "complete: all three are needed")
         parts = replace(_parts(config), tell=tell)
         tell(f"{len(parts.pool):,} records in the pool")
-        plan = api.plan(pool_size=len(parts.pool), **config.plan.model_dump())
+        plan = config.plan.plan(len(parts.pool))
         _create(Path(folder), config, parts, plan, ())
         return cls._opened(folder, config, parts)
 
@@ -371,8 +370,6 @@ def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, init
             "none",
             "a private one. For a simulation in which nothing is private, say so: not_private and a seed",
         )
-    if plan.setting.acquisition_reads_training_data:
-        raise InvalidArgument("acquisition_reads_training_data", True, "False: no acquisition here reads labelled data")
     if initial:
         pool.positions(initial)
         if len(set(initial)) != plan.groups[0].size or len(set(initial)) != len(initial):

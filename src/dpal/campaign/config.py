@@ -10,9 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpal.errors import InvalidArgument, MissingData
-from dpal.planning.api import DEFAULT_EPOCHS, DEFAULT_PLANNER
-from dpal.planning.setting import MEAN_SCORE
-from dpal.privacy.accountants import DEFAULT_ACCOUNTANT
+from dpal.planning.request import PlanRequest
 
 if TYPE_CHECKING:
     from dpal.training.learner import LearnerSettings
@@ -58,25 +56,6 @@ class Text(_Section):
 
     tokenizer: str
     max_length: int = 128
-
-
-class PlanRequest(_Section):
-    """The arguments of dpal.plan; the pool's size is the pool's."""
-
-    target_epsilon: float
-    target_delta: float | None = None
-    initial_size: int | None = None
-    query_sizes: list[int] | None = None
-    labelling_budget: int | None = None
-    phases: int | None = None
-    batch_size: int | None = None
-    epochs: float = DEFAULT_EPOCHS
-    selection: str = "threshold"
-    selection_epsilon: float | None = None
-    selection_aim: str = MEAN_SCORE
-    planner: str = DEFAULT_PLANNER
-    accounting: str | None = None
-    accountant: str = DEFAULT_ACCOUNTANT
 
 
 class Augment(_Section):

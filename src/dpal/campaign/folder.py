@@ -41,7 +41,7 @@ class CampaignFolder:
         if plan_hash(created.plan) != created.plan_hash:
             raise DamagedCampaign(f"The plan in {self.folder} does not have the hash that was recorded with it.")
         # As it was recorded; whoever runs or verifies certifies it anew.
-        self.plan: Plan = stated_plan(created.plan)
+        self.plan: Plan = stated_plan(created.plan, import_code=True)
         self.schedule = Schedule(phases=self.plan.phases, selections=self.plan.selections)
 
     @contextmanager

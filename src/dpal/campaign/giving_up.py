@@ -14,7 +14,7 @@ from dpal.campaign.ledger import Ledger
 from dpal.campaign.state import State
 from dpal.campaign.tidying import remove_models_of
 from dpal.errors import BudgetExceeded, InvalidArgument, NothingToGiveUp
-from dpal.planning.certify import read_plan
+from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan
 from dpal.privacy.rounding import rounded_up
 
@@ -50,7 +50,7 @@ def give_up(journal: Journal, *, reason: str, settings: Sequence[str]) -> Abando
     config = current_config(folder, state.settings)
     require_recorded(folder, config, state.settings)
     changed = _with_settings(config, settings)
-    plan = read_plan(json.dumps(state.created.plan))
+    plan = read_plan(json.dumps(state.created.plan), import_code=True)
     at_end = _epsilon_at_end(state, plan)
     if changed != config:
         write_next(folder, changed)

@@ -7,10 +7,11 @@ from typing import Any
 
 from dpal.campaign.facts import ChargedSelection, ChargedTraining
 from dpal.campaign.state import Charge, State
-from dpal.planning.certify import Spending, spending
 from dpal.planning.plan import Phase, Schedule
-from dpal.planning.selections import PlannedSelection
 from dpal.planning.setting import Setting
+from dpal.planning.spending import Spending, spending
+from dpal.selection.registry import selection_from_json
+from dpal.selection.selection import Selection
 
 INITIAL = {"mechanism": "random"}
 
@@ -20,18 +21,18 @@ class Ledger:
     """The charges in order, as the phases and selections they pay for. The initial set, drawn at random, is free."""
 
     phases: tuple[Phase, ...]
-    selections: tuple[PlannedSelection, ...]
+    selections: tuple[Selection, ...]
 
     @staticmethod
     def of(state: State) -> "Ledger":
         """From the committed charges and nothing else."""
         phases: list[Phase] = []
-        selections: list[PlannedSelection] = []
+        selections: list[Selection] = []
         for _, charge in state.charges:
             if isinstance(charge, ChargedTraining):
                 phases.append(phase_of(charge))
             elif charge.group > 0:
-                selections.append(PlannedSelection.from_json(charge.selection))
+                selections.append(selection_from_json(charge.selection, import_code=True))
         return Ledger(phases=tuple(phases), selections=tuple(selections))
 
     def spending(self, setting: Setting) -> Spending | None:

@@ -52,13 +52,13 @@ from dpal.campaign.step_randomness import fresh_seal, randomness_of
 from dpal.data import Pool
 from dpal.data.records import Records, TextRecords
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
-from dpal.planning.certify import read_plan
+from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
-from dpal.selection.mechanisms import Chosen, SelectionMechanism, Uniform
-from dpal.selection.planned import mechanism_of
+from dpal.selection.baselines import RandomSelection
+from dpal.selection.selection import Chosen, Selection
 from dpal.training.learner import Learner
 from dpal.training.sampling import BLANK
 
@@ -129,7 +129,7 @@ class CampaignRun(CampaignFolder):
     def run(self) -> Status:
         """Go on until labels are missing or everything is done. Call it again whenever; it continues where it was."""
         # Recorded, chained and certified once; certified again before anything is charged on it.
-        read_plan(json.dumps(self.state().created.plan))
+        read_plan(json.dumps(self.state().created.plan), import_code=True)
         with self._writer() as journal:
             if journal.state.withdrawn != self._withdrawn:
                 self._take_records(journal.state, self.contents())
@@ -207,19 +207,16 @@ class CampaignRun(CampaignFolder):
             if state.created.initial:
                 names = [name for name in state.created.initial if name not in state.withdrawn]
                 return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
-            mechanism = Uniform(query_size=self.plan.groups[0].size, highest=1.0)
-            return _selected(mechanism, np.zeros(len(pool)), pool.ids, randomness)
-        mechanism = mechanism_of(self.schedule.selections[group - 1], self.parts.acquisition)
+            selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=len(pool))
+            return _selected(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
+        selection = self.schedule.selections[group - 1]
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         if len(left) == 0:
             return Chosen(to_label=pool.ids[left], retired=pool.ids[left])
-        if isinstance(mechanism, Uniform):
-            scores: NDArray[np.float64] = np.zeros(len(left))
-        else:
-            scores = self._scores(state, left, randomness)
+        scores = self._scores(state, left, randomness) if selection.reads_scores else np.zeros(len(left))
         faults.reached("select.scored")
-        return _selected(mechanism, scores, pool.ids[left], randomness)
+        return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and whom it took. In simulations only: scores are private."""
@@ -426,15 +423,24 @@ class CampaignRun(CampaignFolder):
 
 
 def _selected(
-    mechanism: SelectionMechanism, scores: NDArray[np.float64], ids: NDArray[np.str_], randomness: Randomness
+    selection: Selection,
+    scores: NDArray[np.float64],
+    ids: NDArray[np.str_],
+    acquisition: Acquisition,
+    randomness: Randomness,
 ) -> Chosen:
-    """The choice of a mechanism. Where withdrawals left fewer records than its ε was computed for, blanks fill up.
+    """The choice of a selection. Where withdrawals left fewer records than its ε was computed for, blanks fill up.
 
     A blank has the lowest score, as in the definition of neighbouring pools, and is nobody when it is chosen.
     """
-    blanks = max(0, mechanism.query_size - len(ids), getattr(mechanism, "unlabelled", 0) - len(ids))
-    names = np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)])
-    chosen = mechanism.select(np.concatenate([scores, np.zeros(blanks)]), randomness=randomness, ids=names)
+    blanks = max(0, selection.smallest_pool - len(ids))
+    chosen = selection.choose(
+        np.concatenate([scores, np.zeros(blanks)]),
+        highest=acquisition.highest,
+        clip=acquisition.clip,
+        randomness=randomness,
+        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
+    )
     return replace(
         chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
     )

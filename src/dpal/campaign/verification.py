@@ -29,7 +29,7 @@ from dpal.campaign.state import (
 )
 from dpal.campaign.store import Recorded
 from dpal.errors import DpalError
-from dpal.planning.certify import read_plan
+from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan, Schedule, stated_plan
 from dpal.privacy.rounding import rounded_up
 
@@ -73,7 +73,11 @@ def verified(
     """
     # Details may be handed on: how many facts there are would tell how often labels were late or corrected.
     state = fold(recorded)
-    plan = read_plan(json.dumps(state.created.plan)) if recompute else stated_plan(state.created.plan)
+    plan = (
+        read_plan(json.dumps(state.created.plan), import_code=True)
+        if recompute
+        else stated_plan(state.created.plan, import_code=True)
+    )
     schedule = Schedule(phases=plan.phases, selections=plan.selections)
     epsilon = Ledger.of(state).epsilon(plan.setting) if recompute else epsilon_spent(folder, state, plan)
     how = "certified anew" if recompute else "as certified when it was made, not recomputed here"

@@ -2,20 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from dpal.cli.app import app
+from dpal.cli.options import with_options_of
 from dpal.cli.output_files import Force, require_free
-from dpal.errors import DpalError, InvalidArgument
-from dpal.planning import api
-from dpal.planning.certify import load_plan
-from dpal.planning.planners import PLANNERS, make_plan, plans_of_all
-from dpal.planning.selections import SELECTIONS
-from dpal.planning.setting import AIMS, MEAN_SCORE
+from dpal.errors import InvalidArgument
+from dpal.imports import optional
+from dpal.planning.certification import load_plan
+from dpal.planning.planners import plans_of_all
+from dpal.planning.request import DEFAULT_POOL_SIZE, PlanRequest
 from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
@@ -129,53 +129,10 @@ def epsilon(
 
 
 @app.command("plan")
+@with_options_of(PlanRequest)
 def plan_command(
-    epsilon: Annotated[float, typer.Option(help="The ε of the promise, for training and selection together.")],
-    delta: Annotated[
-        float | None,
-        typer.Option(help="The δ of the promise. Default: the power of ten at or below half of 1 / pool size."),
-    ] = None,
-    pool_size: Annotated[
-        int, typer.Option(help="Records in the pool, the initial set included.")
-    ] = api.DEFAULT_POOL_SIZE,
-    initial: Annotated[
-        int | None, typer.Option(help="Records labelled at the start. Default: a fifth of the pool.")
-    ] = None,
-    queries: Annotated[
-        str | None, typer.Option(help="Sizes of the queries, such as 10000,3000,1000,1000.", metavar="N,N,…")
-    ] = None,
-    labelling_budget: Annotated[
-        int | None, typer.Option(help="Labels in all, instead of --queries. Default: half of the pool.")
-    ] = None,
-    phases: Annotated[int | None, typer.Option(help="Training phases, instead of --queries. Default: 5.")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="The expected batch size. Default: 40% of the initial set, at most 4096.")
-    ] = None,
-    epochs: Annotated[float, typer.Option(help="Epochs in each training phase.")] = api.DEFAULT_EPOCHS,
-    selection: Annotated[
-        str, typer.Option(help="How records are chosen: " + ", ".join(SELECTIONS) + ".", metavar="NAME")
-    ] = "threshold",
-    selection_epsilon: Annotated[
-        float | None, typer.Option(help="The part of ε that selection may use. Default: a quarter.")
-    ] = None,
-    selection_aim: Annotated[
-        str,
-        typer.Option(
-            help="What threshold sampling serves best: the mean score of what it takes, or overlap with the true top.",
-            metavar="|".join(AIMS),
-        ),
-    ] = MEAN_SCORE,
-    reads_training_data: Annotated[
-        bool, typer.Option("--reads-training-data", help="The acquisition function reads labelled records too.")
-    ] = False,
-    planner: Annotated[str, typer.Option(help=", ".join(PLANNERS) + ".", metavar="NAME")] = api.DEFAULT_PLANNER,
-    accounting: Annotated[
-        str | None,
-        typer.Option(help="basic (the paper's), renyi or branch (the tightest, the default).", metavar="NAME"),
-    ] = None,
-    accountant: Annotated[
-        str, typer.Option(help="pld (tight) or rdp (comparable with the paper).", metavar="pld|rdp")
-    ] = DEFAULT_ACCOUNTANT,
+    *,
+    pool_size: Annotated[int, typer.Option(help="Records in the pool, the initial set included.")] = DEFAULT_POOL_SIZE,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the plan to this file.", metavar="FILE")
     ] = None,
@@ -184,6 +141,7 @@ def plan_command(
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Show all planners side by side.")] = False,
     force: Force = False,
+    **request: Any,
 ) -> None:
     """Plan a whole campaign: steps, noise, sampling rates and selections, certified before any data is touched.
 
@@ -191,40 +149,23 @@ def plan_command(
     """
     console = Console()
     require_free(json_file, plot, force=force)
-    setting = api.make_setting(
-        target_epsilon=epsilon,
-        target_delta=delta,
-        pool_size=pool_size,
-        initial_size=initial,
-        query_sizes=None if queries is None else _sizes(queries),
-        labelling_budget=labelling_budget,
-        phases=phases,
-        batch_size=batch_size,
-        epochs=epochs,
-        selection=selection,
-        selection_epsilon=selection_epsilon,
-        selection_aim=selection_aim,
-        acquisition_reads_training_data=reads_training_data,
-        accounting=accounting,
-        accountant=accountant,
-    )
+    asked = PlanRequest(**request)
     if compare:
         with console.status("planning …"):
-            plans = plans_of_all(setting)
+            plans = plans_of_all(asked.resolve(pool_size))
         console.print(comparison(plans))
         return
     with console.status("planning …"):
-        made = make_plan(setting, planner)
+        made = asked.plan(pool_size)
     console.print(plan_view(made))
     if json_file is not None:
         json_file.write_text(made.to_text(), encoding="utf-8")
         console.print(f"written to {json_file}")
     if plot is not None:
-        try:
-            # Only here, since matplotlib is an extra.
-            from dpal.reports.plan_plot import plot_plan
-        except ModuleNotFoundError as error:
-            raise DpalError("Plots need matplotlib: pip install 'dpal[plots]'. The plan itself is fine.") from error
+        # Only here, since matplotlib is an extra.
+        optional("matplotlib", extra="plots")
+        from dpal.reports.plan_plot import plot_plan
+
         plot_plan(made, plot)
         console.print(f"drawn to {plot}")
 
@@ -233,14 +174,7 @@ def plan_command(
 def show_plan(
     file: Annotated[Path, typer.Argument(help="A plan written by dpal plan --json.")],
 ) -> None:
-    """Read a plan, certify it anew from its numbers alone, and show it. An edited plan is refused."""
+    """Read a plan, certify it again from its numbers alone, and show it. An edited plan is refused."""
     if not file.is_file():
         raise InvalidArgument("FILE", str(file), "a plan's file that exists")
     Console().print(plan_view(load_plan(file)))
-
-
-def _sizes(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InvalidArgument("--queries", text, "whole numbers with commas between, such as 10000,3000") from error

@@ -61,7 +61,7 @@ def selections_of(campaign: Campaign, learner: TrackingLearner, *, predicts_with
     state = campaign.state()
     found: list[dict[str, Any]] = []
     for index, planned in enumerate(campaign.plan.selections):
-        if planned.mechanism == "random":
+        if not planned.reads_scores:
             continue
         # The model that selected: the last one that was trained before this group existed.
         earlier = [

@@ -16,8 +16,8 @@ from dpal.experiments.runs import AVERAGE_DECAY, Experiment, Run
 from dpal.experiments.scales import SCALES
 from dpal.experiments.tracking import TrackingLearner, tracking
 from dpal.models.registry import build_model
-from dpal.planning import api
 from dpal.planning.plan import Plan
+from dpal.planning.request import plan
 
 _PLANNING_REPEATS = 10
 
@@ -135,7 +135,7 @@ class Sweep:
         arguments: dict[str, Any] = {**run.plan_arguments(), "pool_size": len(pool)}
         return Campaign.create(
             folder,
-            plan=api.plan(**arguments),
+            plan=plan(**arguments),
             pool=pool,
             model=model,
             acquisition=run.row.acquisition,
@@ -175,6 +175,6 @@ def _planning(run: Run) -> dict[str, Any]:
     seconds: list[float] = []
     for _ in range(_PLANNING_REPEATS):
         started = time.perf_counter()
-        api.plan(**arguments)
+        plan(**arguments)
         seconds.append(time.perf_counter() - started)
     return {"device": "cpu", "planning_seconds": seconds}

@@ -1,20 +1,19 @@
 """Continual learning: new records first train alone, until they have caught up; then everyone trains together."""
 
-from dpal.planning.certify import made_phase, spending
-from dpal.planning.context import Context
+from dpal.planning.naive_phases import NaivePhases
 from dpal.planning.plan import Phase, Proposal, Schedule
-from dpal.planning.selections import planned_selections
 from dpal.planning.setting import Setting
+from dpal.planning.spending import spending
 from dpal.privacy.search import most_that_fits
 
 
 def continual(setting: Setting) -> Proposal:
     """The paper's Appendix, "continual learning": before each shared phase one with the new group alone."""
-    context = Context.of(setting, accountant=setting.searcher)
-    selections = planned_selections(setting, context.decisive_order())
+    context = NaivePhases.of(setting, accountant=setting.searcher)
+    selections = setting.selections(context.decisive_order())
     sizes = setting.group_sizes
     shared = [
-        made_phase(steps, context.noise_multiplier, (rate,) * (index + 1), sizes)
+        Phase.of(steps, context.noise_multiplier, (rate,) * (index + 1), sizes)
         for index, (rate, steps) in enumerate(zip(context.rates, context.steps, strict=True))
     ]
     alone: dict[int, Phase] = {}
@@ -37,9 +36,9 @@ def continual(setting: Setting) -> Proposal:
         rates = (*(0.0,) * group, rate)
 
         def fits(steps: int, group: int = group, rates: tuple[float, ...] = rates) -> bool:
-            return within({**alone, group: made_phase(steps, context.noise_multiplier, rates, sizes)}, group)
+            return within({**alone, group: Phase.of(steps, context.noise_multiplier, rates, sizes)}, group)
 
         steps = most_that_fits(fits, limit=10**7)
         if steps:
-            alone[group] = made_phase(steps, context.noise_multiplier, rates, sizes)
+            alone[group] = Phase.of(steps, context.noise_multiplier, rates, sizes)
     return Proposal(setting=setting, schedule=schedule(alone))

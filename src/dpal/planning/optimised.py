@@ -5,13 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dpal.errors import DpalError
-from dpal.planning.amplify import amplified
-from dpal.planning.context import Context
+from dpal.planning.naive_phases import NaivePhases
 from dpal.planning.objective import objective
 from dpal.planning.plan import Proposal, Schedule
-from dpal.planning.selections import planned_selections
 from dpal.planning.setting import Setting
-from dpal.planning.step_amplification import step_amplification
+from dpal.planning.step_amplification import amplified, step_amplification
 
 # The search halves its strides this often after the first round.
 _ROUNDS = 3
@@ -41,7 +39,7 @@ def optimised(setting: Setting) -> Proposal:
     # Rényi accounting ranks the candidates: it is twenty times faster. The winner is solved by the certifier.
     quick = replace(setting, accountant="rdp")
     names = ["log_steps", "tilt"]
-    if setting.selection_epsilon > 0 and setting.selection not in ("random", "none"):
+    if setting.selection_pays:
         names.append("log_selection")
     if setting.free_query_sizes and len(setting.query_sizes) > 1:
         names.append("log_query_ratio")
@@ -98,11 +96,9 @@ def _schedule(setting: Setting, choices: Choices) -> tuple[Setting, Schedule]:
     last = changed.labelled_by_phase[-1]
     steps = tuple(
         max(1, round(count * math.exp(choices.log_steps) * (labelled / last) ** choices.tilt))
-        for count, labelled in zip(Context.naive_steps(changed), changed.labelled_by_phase, strict=True)
+        for count, labelled in zip(NaivePhases.naive_steps(changed), changed.labelled_by_phase, strict=True)
     )
-    context = Context.of(changed, steps)
-    order = context.decisive_order()
-    return changed, amplified(context, planned_selections(changed, order), order, fixed_steps=False)
+    return changed, amplified(NaivePhases.of(changed, steps), fixed_steps=False)
 
 
 def _query_sizes(setting: Setting, log_ratio: float) -> tuple[int, ...]:

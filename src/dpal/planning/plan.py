@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from dpal.errors import InvalidArgument
-from dpal.planning.selections import PlannedSelection
 from dpal.planning.setting import Setting
 from dpal.privacy import checks
+from dpal.selection.registry import selection_from_json
+from dpal.selection.selection import Selection
 
-SCHEMA_VERSION = 1
-PLANNER_NAMES = ("step-amplification", "optimised", "noise-reduction", "naive", "continual", "no-al")
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +31,21 @@ class Phase:
         rates = tuple(checks.probability("sampling_probability", rate) for rate in self.sampling_probabilities)
         store(self, "sampling_probabilities", rates)
 
+    @classmethod
+    def of(cls, steps: int, noise_multiplier: float, rates: tuple[float, ...], sizes: tuple[int, ...]) -> "Phase":
+        """A phase whose expected batch size is what its rates say for groups of these sizes."""
+        expected = float(sum(rate * size for rate, size in zip(rates, sizes, strict=False)))
+        return cls(
+            steps=steps, noise_multiplier=noise_multiplier, expected_batch_size=expected, sampling_probabilities=rates
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """What a planner decides: the phases and the selections between them."""
 
     phases: tuple[Phase, ...]
-    selections: tuple[PlannedSelection, ...]
+    selections: tuple[Selection, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +55,8 @@ class Proposal:
     setting: Setting
     schedule: Schedule
     remark: str = ""
+    # Whether the planner means every group to spend its whole budget; where one cannot, the plan says so.
+    every_group_spends_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +69,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A certified schedule. Only `certify.certified` makes one, and `stated_plan` shows one that it made."""
+    """A certified schedule. Only `certification.certified` makes one, and `stated_plan` shows one that it made."""
 
     setting: Setting
     planner: str
     phases: tuple[Phase, ...]
-    selections: tuple[PlannedSelection, ...]
+    selections: tuple[Selection, ...]
     groups: tuple[Group, ...]
     never_selected_epsilon_by_phase: tuple[float, ...]
     # The ε of the promise: for every record, whichever selection takes it, or none.
@@ -106,17 +116,17 @@ class Plan:
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def stated_plan(document: Mapping[str, Any]) -> Plan:
+def stated_plan(document: Mapping[str, Any], *, import_code: bool = False) -> Plan:
     """A plan as a document states it, ε and all. Nothing is recomputed: for plans that were certified before."""
-    planner, proposal = read_proposal(document)
+    planner, proposal = read_proposal(document, import_code=import_code)
     return Plan(
         setting=proposal.setting,
         planner=planner,
         phases=proposal.schedule.phases,
         selections=proposal.schedule.selections,
         groups=tuple(
-            Group(size=int(each["size"]), epsilon_by_phase=tuple(float(value) for value in each["epsilon_by_phase"]))
-            for each in document["groups"]
+            Group(size=int(group["size"]), epsilon_by_phase=tuple(float(value) for value in group["epsilon_by_phase"]))
+            for group in document["groups"]
         ),
         never_selected_epsilon_by_phase=tuple(float(value) for value in document["never_selected"]["epsilon_by_phase"]),
         epsilon=float(document["epsilon"]),
@@ -124,7 +134,7 @@ def stated_plan(document: Mapping[str, Any]) -> Plan:
     )
 
 
-def read_proposal(document: object) -> tuple[str, Proposal]:
+def read_proposal(document: object, *, import_code: bool = False) -> tuple[str, Proposal]:
     """The planner's name and its proposal in a plan's document. Its claims about ε are not read."""
     top = _object("the plan", document)
     version = _field(top, "schema_version")
@@ -140,13 +150,15 @@ def read_proposal(document: object) -> tuple[str, Proposal]:
     given["query_sizes"] = tuple(_list("query_sizes", given["query_sizes"]))
     setting = Setting(**cast("dict[str, Any]", given))
     phases = tuple(_phase(entry) for entry in _list("phases", _field(top, "phases")))
-    selections = tuple(PlannedSelection.from_json(entry) for entry in _list("selections", _field(top, "selections")))
+    selections = tuple(
+        selection_from_json(entry, import_code=import_code) for entry in _list("selections", _field(top, "selections"))
+    )
     schedule = Schedule(phases=phases, selections=selections)
     planner = _field(top, "planner")
-    if planner not in PLANNER_NAMES:
-        raise InvalidArgument("planner", planner, f"one of {', '.join(PLANNER_NAMES)}")
+    if not isinstance(planner, str) or not planner:
+        raise InvalidArgument("planner", planner, "the name or the import path of a planner")
     remark = str(top.get("remark", ""))
-    return str(planner), Proposal(setting=setting, schedule=schedule, remark=remark)
+    return planner, Proposal(setting=setting, schedule=schedule, remark=remark)
 
 
 def _phase(document: object) -> Phase:

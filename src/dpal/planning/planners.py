@@ -2,20 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from dpal.errors import BudgetExceeded, DpalError, InvalidArgument, NoPlan, NoSolution
-from dpal.planning.certify import certified
+from dpal.imports import named
+from dpal.planning.certification import certified
 from dpal.planning.continual import continual
-from dpal.planning.naive import naive
-from dpal.planning.no_al import no_al
-from dpal.planning.noise_reduction import noise_reduction
+from dpal.planning.naive import naive, no_al
 from dpal.planning.optimised import optimised
 from dpal.planning.plan import Plan, Proposal
 from dpal.planning.setting import Setting
-from dpal.planning.step_amplification import step_amplification
+from dpal.planning.step_amplification import noise_reduction, step_amplification
 from dpal.privacy.rounding import rounded_up
 
-PLANNERS: dict[str, Callable[[Setting], Proposal]] = {
+Planner: TypeAlias = Callable[[Setting], Proposal]
+PLANNERS: dict[str, Planner] = {
     "step-amplification": step_amplification,
     "optimised": optimised,
     "noise-reduction": noise_reduction,
@@ -25,23 +26,27 @@ PLANNERS: dict[str, Callable[[Setting], Proposal]] = {
 }
 
 
-def make_plan(setting: Setting, planner: str = "step-amplification") -> Plan:
+# Slow planners, and those that stand for them in searches.
+_QUICK: dict[Planner, Planner] = {optimised: step_amplification}
+
+
+def planner_named(name: object) -> Planner:
+    """A planner by its name or its import path."""
+    return named("planner", name, PLANNERS)
+
+
+def make_plan(setting: Setting, planner: str) -> Plan:
     """The certified plan of a planner for a setting, or `NoPlan` with what would help."""
-    if planner not in PLANNERS:
-        raise InvalidArgument("planner", planner, f"one of {', '.join(PLANNERS)}")
+    propose = planner_named(planner)
     try:
-        plan = certified(planner, PLANNERS[planner](setting))
+        proposal = propose(setting)
+        plan = certified(planner, proposal)
     except NoSolution as error:
         raise NoPlan(f"There is no {planner} plan: {error}") from error
     except (NoPlan, BudgetExceeded) as error:
         raise NoPlan(f"There is no {planner} plan: {str(error).rstrip('.')}. {_advice(setting, planner)}") from error
-    return _with_remark(plan)
-
-
-def _with_remark(plan: Plan) -> Plan:
-    """The plan, saying so where groups that were to spend everything could not."""
     lowest = min(group.epsilon_by_phase[-1] for group in plan.groups)
-    if plan.remark or plan.planner != "step-amplification" or lowest >= 0.995 * plan.setting.target_epsilon:
+    if plan.remark or not proposal.every_group_spends_all or lowest >= 0.995 * setting.target_epsilon:
         return plan
     return replace(
         plan,
@@ -62,8 +67,7 @@ def plans_of_all(setting: Setting) -> dict[str, Plan | str]:
 
 def _advice(setting: Setting, planner: str) -> str:
     """The largest selection ε that works, if that is what stands in the way."""
-    pays = setting.selection_epsilon > 0 and setting.selection not in ("random", "none") and planner != "no-al"
-    largest = _largest_selection_epsilon(setting, planner) if pays else 0.0
+    largest = _largest_selection_epsilon(setting, planner) if setting.selection_pays else 0.0
     if largest > 0:
         return (
             f"A selection ε of {setting.selection_epsilon:g} is too much here; the largest that works is {largest:.2g}."
@@ -76,7 +80,8 @@ def _advice(setting: Setting, planner: str) -> str:
 
 def _largest_selection_epsilon(setting: Setting, planner: str) -> float:
     # Rényi accounting, for speed; the answer is rounded down to two digits and tried by the real accountant.
-    quick = PLANNERS["step-amplification" if planner == "optimised" else planner]
+    propose = planner_named(planner)
+    quick = _QUICK.get(propose, propose)
 
     def works(epsilon: float, accountant: str) -> bool:
         trial = replace(setting, selection_epsilon=epsilon, accountant=accountant)

@@ -1,22 +1,19 @@
-"""What a plan is asked for: the budget, the sizes, the training settings and how selection is done."""
+"""What a plan is made for: the budget, the sizes, the training settings and how selection is done."""
 
 import math
 from dataclasses import dataclass
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
-from dpal.privacy.accountants import DEFAULT_ACCOUNTANT, accountant_named
-from dpal.privacy.joint import ACCOUNTINGS
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant
-
-MEAN_SCORE = "mean-score"
-AIMS = (MEAN_SCORE, "overlap")
+from dpal.privacy.accountants import Accountant, accountant_named
+from dpal.privacy.campaign_accounting import ACCOUNTINGS
+from dpal.selection.registry import selection_kind
+from dpal.selection.selection import AIMS, Selection, SelectionBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A budget and a campaign's sizes. Everything here is public."""
+    """A budget and a campaign's sizes, without defaults: `PlanRequest.resolve` fills them in. All of it is public."""
 
     target_epsilon: float
     target_delta: float
@@ -24,17 +21,15 @@ class Setting:
     initial_size: int
     query_sizes: tuple[int, ...]
     # Whether a planner may choose other query sizes with the same sum.
-    free_query_sizes: bool = False
+    free_query_sizes: bool
     batch_size: int
     epochs: float
-    selection: str = "threshold"
-    # The part of ε that selection may use in all; for threshold sampling see planning/selections.py.
-    selection_epsilon: float = 0.0
-    # What threshold sampling serves best: the mean score of what it takes, or its overlap with the true top.
-    selection_aim: str = MEAN_SCORE
-    acquisition_reads_training_data: bool = False
-    accounting: str = "branch"
-    accountant: str = DEFAULT_ACCOUNTANT
+    selection: str
+    # The part of ε that all selections may use together.
+    selection_epsilon: float
+    selection_aim: str
+    accounting: str
+    accountant: str
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -46,9 +41,8 @@ class Setting:
             store(self, name, _size(name, getattr(self, name)))
         store(self, "query_sizes", tuple(_size("a query size", size) for size in self.query_sizes))
         accountant_named(self.accountant)
-        for name in ("free_query_sizes", "acquisition_reads_training_data"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidArgument(name, getattr(self, name), "true or false")
+        if not isinstance(self.free_query_sizes, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument("free_query_sizes", self.free_query_sizes, "true or false")
         if self.accounting not in ACCOUNTINGS:
             raise InvalidArgument("accounting", self.accounting, f"one of {', '.join(ACCOUNTINGS)}")
         if self.selection_aim not in AIMS:
@@ -62,9 +56,6 @@ class Setting:
         if self.selection_epsilon >= self.target_epsilon:
             allowed = f"below the target ε of {self.target_epsilon:g}, or nothing is left for training"
             raise InvalidArgument("selection_epsilon", self.selection_epsilon, allowed)
-        if self.acquisition_reads_training_data and self.accounting != "basic":
-            allowed = "basic where the acquisition function reads training data: everyone pays for every selection"
-            raise InvalidArgument("accounting", self.accounting, allowed)
 
     @property
     def group_sizes(self) -> tuple[int, ...]:
@@ -83,17 +74,32 @@ class Setting:
         return tuple(self.pool_size - labelled for labelled in self.labelled_by_phase[:-1])
 
     @property
-    def certifier(self) -> RdpAccountant | PldAccountant:
+    def certifier(self) -> Accountant:
         return accountant_named(self.accountant)
 
     @property
-    def searcher(self) -> RdpAccountant | PldAccountant:
-        """The certifier on a grid as coarse as the target ε allows: much faster, and never below the certifier."""
-        certifier = self.certifier
-        if not isinstance(certifier, PldAccountant):
-            return certifier
-        coarser = min(max(math.floor(math.log2(self.target_epsilon)), 0), 5)
-        return PldAccountant(interval=2**coarser * certifier.interval)
+    def searcher(self) -> Accountant:
+        """The certifier in a faster form, which is never below it."""
+        return self.certifier.for_searches(self.target_epsilon)
+
+    @property
+    def selection_pays(self) -> bool:
+        """Whether selection takes a part of ε."""
+        return self.selection_epsilon > 0 and selection_kind(self.selection).spends_epsilon
+
+    def selections(self, order: float) -> tuple[Selection, ...]:
+        """The selections of the campaign; `order` is the Rényi order that decides its ε."""
+        if not self.query_sizes:
+            return ()
+        budget = SelectionBudget(
+            epsilon=self.selection_epsilon,
+            query_sizes=self.query_sizes,
+            unlabelled=self.unlabelled_before_query,
+            accounting=self.accounting,
+            order=order,
+            aim=self.selection_aim,
+        )
+        return tuple(selection_kind(self.selection).plan(budget))
 
 
 def default_delta(pool_size: int) -> float:

@@ -1,15 +1,120 @@
-"""Step amplification: more steps at lower rates, so that every group spends its whole budget."""
+"""Step amplification: more steps at lower rates, so that every group spends its whole budget; and noise reduction."""
 
-from dpal.planning.amplify import amplified
-from dpal.planning.context import Context
-from dpal.planning.plan import Proposal
-from dpal.planning.selections import planned_selections
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.planning.naive_phases import NaivePhases
+from dpal.planning.phase_solver import PhaseTask, solve_phase
+from dpal.planning.plan import Phase, Proposal, Schedule
+from dpal.planning.rate_tables import useful_orders
 from dpal.planning.setting import Setting
+from dpal.planning.spending import Spending, spending, steps_of, training_history
+from dpal.privacy.renyi import renyi_curve
+from dpal.selection.selection import Selection
+
+Array = NDArray[np.float64]
+
+# ε of a group ends between target · (1 − this) and target: in the last phase, and before it.
+_LAST_TOLERANCE = 2e-4
+_TOLERANCE = 4e-3
 
 
 def step_amplification(setting: Setting) -> Proposal:
-    """The paper's Algorithm 3 (Algorithm 2 where selection is free), each group's rate solved by itself."""
-    context = Context.of(setting)
+    """The paper's Algorithm 3 (Algorithm 2 where selection is free), each group's rate solved separately."""
+    schedule = amplified(NaivePhases.of(setting), fixed_steps=False)
+    return Proposal(setting=setting, schedule=schedule, every_group_spends_all=True)
+
+
+def noise_reduction(setting: Setting) -> Proposal:
+    """The paper's alternative (its Appendix, "Alternatives"): the naive steps, but less noise in later phases."""
+    return Proposal(setting=setting, schedule=amplified(NaivePhases.of(setting), fixed_steps=True))
+
+
+def amplified(context: NaivePhases, *, fixed_steps: bool) -> Schedule:
+    """The paper's Algorithms 2 and 3 with a rate of its own for every group in every phase.
+
+    With fixed steps only the noise changes (its Appendix, "noise reduction").
+    """
+    setting = context.setting
     order = context.decisive_order()
-    schedule = amplified(context, planned_selections(setting, order), order, fixed_steps=False)
-    return Proposal(setting=setting, schedule=schedule)
+    selections = setting.selections(order)
+    sizes = setting.group_sizes
+    due = context.epsilon_by_phase()
+    # Early ε may round to 0 for tiny budgets; what is due must grow all the same.
+    due = np.maximum(due, setting.target_epsilon * 0.05 * np.arange(1, len(due) + 1) / len(due))
+    orders = useful_orders(order)
+    # Fewer orders are faster and never below all of them; the last phase gets all.
+    quick = setting.searcher.at_orders(tuple(orders))
+    phases = (Phase.of(context.steps[0], context.noise_multiplier, (context.rates[0],), sizes),)
+    spent = due[:1]
+    for index in range(1, len(sizes)):
+        last = index == len(sizes) - 1
+        groups = index + 1
+
+        selected = _selection_costs(context, selections, order, groups)
+        target = float(due[index])
+
+        def certify(
+            candidate: Phase, before: tuple[Phase, ...] = phases, selected: Array = selected, is_last: bool = last
+        ) -> Array:
+            schedule = Schedule(phases=(*before, candidate), selections=selections)
+            costs = spending(setting, schedule, len(before) + 1, setting.searcher if is_last else quick)
+            if setting.accounting == "branch":
+                return _levels(costs, selected)
+            own = np.array(costs.groups)
+            # Where the campaign costs more than its groups by themselves, all of them have to give.
+            return own + max(0.0, costs.campaign - float(own.max())) if is_last else own
+
+        task = PhaseTask(
+            sizes=sizes[:groups],
+            batch_size=setting.batch_size,
+            noise_multiplier=context.noise_multiplier,
+            targets=np.full(groups, target),
+            spent=np.append(spent, selected[-1]),
+            spent_curves=_spent_curves(context, phases, selections, groups, orders),
+            orders=orders,
+            delta=setting.target_delta,
+            fixed_steps=context.steps[index] if fixed_steps else None,
+            certify=certify,
+            tolerance=_LAST_TOLERANCE if last else _TOLERANCE,
+        )
+        solved = solve_phase(task)
+        phases, spent = (*phases, solved.phase), solved.spent
+    return Schedule(phases=phases, selections=selections)
+
+
+def _levels(costs: Spending, selected: Array) -> Array:
+    """Each group's ε under branch accounting, told apart: records outside the initial group share one.
+
+    Training and being selected, at the decisive order, put the groups in proportion; the worst stands for what all
+    of them share.
+    """
+    trained = np.array(costs.trained)
+    levels = trained + selected
+    levels[1:] += costs.unselected - levels[1:].max()
+    return np.maximum(levels, trained)
+
+
+def _selection_costs(context: NaivePhases, selections: tuple[Selection, ...], order: float, groups: int) -> Array:
+    """What selection costs each group before it trains: exact for basic accounting, else at the decisive order."""
+    costs = [0.0]
+    before = 0.0
+    for selection in selections[: groups - 1]:
+        everyone, taken, passed = selection.costs(context.setting.accounting, order)
+        costs.append(before + everyone + taken)
+        before += everyone + passed
+    return np.array(costs)
+
+
+def _spent_curves(
+    context: NaivePhases, phases: tuple[Phase, ...], selections: tuple[Selection, ...], groups: int, orders: Array
+) -> Array:
+    # All groups at once is much faster than group by group.
+    renyi_curve([(step, 1) for step in steps_of(phases[-1])], tuple(orders))
+    rows: list[Array] = []
+    for group in range(groups):
+        history = list(training_history(phases, group))
+        if context.setting.accounting == "renyi":
+            history += [(kind, 1) for selection in selections[:group] for kind in selection.released.mechanisms()]
+        rows.append(renyi_curve(history, tuple(orders)))
+    return np.array(rows)

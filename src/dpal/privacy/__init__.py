@@ -1,10 +1,16 @@
-"""Privacy accounting, as pure mathematics: mechanisms, histories, accountants, and the noise that a budget needs."""
+"""Pure mathematics: what was done to a record, and the (ε, δ) that follows. No data, no torch.
 
-from dpal.privacy.accountants import Accountant, accountant_named
+Read mechanisms (what touches data), history (how often), then renyi and pld (curves and loss distributions), the
+campaign_* files (a whole campaign with selections), accountants, and calibration (from a target ε to noise).
+"""
+
+from dpal.privacy.accountants import ACCOUNTANTS, Accountant, PldAccountant, RdpAccountant, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for, sampling_probability_for, steps_for
-from dpal.privacy.campaign_history import GroupedHistory, Selection
-from dpal.privacy.joint import campaign_delta, campaign_epsilon
+from dpal.privacy.campaign_accounting import ACCOUNTINGS, campaign_delta, campaign_epsilon
+from dpal.privacy.campaign_history import CampaignHistory, Released, pure_epsilon
+from dpal.privacy.history import History, canonical
 from dpal.privacy.mechanisms import (
+    MECHANISMS,
     BernoulliSelection,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -16,30 +22,35 @@ from dpal.privacy.mechanisms import (
     PureDP,
     mechanism_from_json,
 )
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant, renyi_curve
+from dpal.privacy.rounding import rounded_up
 
 __all__ = [
+    "ACCOUNTANTS",
+    "ACCOUNTINGS",
+    "MECHANISMS",
     "Accountant",
     "BernoulliSelection",
+    "CampaignHistory",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
     "Gaussian",
-    "GroupedHistory",
+    "History",
     "Laplace",
     "Mechanism",
     "PldAccountant",
     "PoissonSampledGaussian",
     "PureDP",
     "RdpAccountant",
-    "Selection",
+    "Released",
     "accountant_named",
     "campaign_delta",
     "campaign_epsilon",
+    "canonical",
     "mechanism_from_json",
     "noise_multiplier_for",
-    "renyi_curve",
+    "pure_epsilon",
+    "rounded_up",
     "sampling_probability_for",
     "steps_for",
 ]

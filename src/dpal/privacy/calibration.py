@@ -12,8 +12,6 @@ from dpal.privacy import checks
 from dpal.privacy.accountants import Accountant
 from dpal.privacy.history import History, canonical
 from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import RdpAccountant
 from dpal.privacy.rounding import rounded_up
 from dpal.privacy.search import bracket, most_that_fits, safe_crossing
 
@@ -120,11 +118,7 @@ def _calibrated(
 
     Faster accountants go first: they say where to start, and nothing else.
     """
-    # Each hint with the stride that its distance from the next one's answer suggests.
-    hints: list[tuple[Accountant, float]] = []
-    if isinstance(accountant, PldAccountant):
-        hints = [(RdpAccountant(), 0.05), (PldAccountant(interval=16 * accountant.interval), 0.001)]
-    for hint, next_stride in hints:
+    for hint, next_stride in accountant.hints():
         found = _search(partial(gap, hint), start, stride, safest, boldest, target_epsilon)
         if found is not None:
             start, stride = found, math.copysign(next_stride, stride)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.privacy.campaign_history import GroupedHistory, Selection
+from dpal.privacy.campaign_history import CampaignHistory, Released
 from dpal.privacy.losses import Direction
 from dpal.privacy.mechanisms import BernoulliSelection
 from dpal.privacy.renyi import DEFAULT_ORDERS, checked_curve, checked_orders, renyi_curve
@@ -14,11 +14,11 @@ Array = NDArray[np.float64]
 
 
 def campaign_curve(
-    campaign: GroupedHistory, orders: Sequence[float] = DEFAULT_ORDERS, *, follow_branches: bool = True
+    campaign: CampaignHistory, orders: Sequence[float] = DEFAULT_ORDERS, *, follow_branches: bool = True
 ) -> Array:
     """The campaign's Rényi divergence at each order, for every record and both directions.
 
-    The group is an outcome, so the maximum over groups is taken at each order by itself
+    The group is an outcome, so the maximum over groups is taken at each order separately
     (docs/maths/branches.md). Without follow_branches, a selection charges everyone its whole curve.
     """
     alpha = checked_orders(orders)
@@ -34,7 +34,7 @@ def campaign_curve(
 
 
 def _before(
-    selection: Selection, taken: Array, passed: Array, alpha: Array, direction: Direction, follow_branches: bool
+    selection: Released, taken: Array, passed: Array, alpha: Array, direction: Direction, follow_branches: bool
 ) -> Array:
     """The log moment before a selection, from the log moments after it took the record or passed it over."""
     if follow_branches and isinstance(selection.choice, BernoulliSelection):

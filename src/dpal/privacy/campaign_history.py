@@ -1,6 +1,6 @@
 """A campaign as one record may live through it: selections, and training with the group that takes it.
 
-Group 0 is labelled from the start. Selection j (0, 1, …) meets every record not yet taken; a record it takes
+Group 0 is labelled from the start. Released j (0, 1, …) meets every record not yet taken; a record it takes
 trains from then on with group j + 1. A record never taken pays for the selections alone.
 """
 
@@ -13,7 +13,7 @@ from dpal.privacy.mechanisms import BernoulliSelection, DiscreteLaplace, Exponen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Released:
     """What one selection releases about each record it meets: the choice, and first perhaps a threshold.
 
     No choice means that the selection does not look at the records (it is random).
@@ -27,11 +27,11 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedHistory:
+class CampaignHistory:
     """The training history of every group, oldest first, and the selections between them."""
 
     training: tuple[History, ...]
-    selections: tuple[Selection, ...] = ()
+    selections: tuple[Released, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.training) != len(self.selections) + 1:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpal.privacy import checks
 from dpal.privacy.campaign_curve import branch_options
-from dpal.privacy.campaign_history import GroupedHistory, Selection, pure_epsilon
+from dpal.privacy.campaign_history import CampaignHistory, Released, pure_epsilon
 from dpal.privacy.losses import Direction, loss_cells, loss_range
 from dpal.privacy.mechanisms import BernoulliSelection, Mechanism
-from dpal.privacy.pld import PldAccountant
+from dpal.privacy.pld import DEFAULT_INTERVAL, privacy_profile
 from dpal.privacy.search import bracket, safe_crossing
 
 Array = NDArray[np.float64]
@@ -35,15 +35,15 @@ class CampaignProfile:
     """
 
     training: Mapping[Direction, tuple[Profile, ...]]
-    selections: tuple[Selection, ...]
+    selections: tuple[Released, ...]
     follow_branches: bool = True
 
     @classmethod
     def of(
-        cls, campaign: GroupedHistory, accountant: PldAccountant, *, follow_branches: bool = True
+        cls, campaign: CampaignHistory, interval: float = DEFAULT_INTERVAL, *, follow_branches: bool = True
     ) -> "CampaignProfile":
         training = {
-            direction: tuple(accountant.profile(history, direction).delta for history in campaign.training)
+            direction: tuple(privacy_profile(history, direction, interval).delta for history in campaign.training)
             for direction in Direction
         }
         return cls(training=training, selections=campaign.selections, follow_branches=follow_branches)

@@ -10,7 +10,7 @@ _LARGEST_COUNT = 10**18
 
 
 def number(name: str, value: object, allowed: str) -> float:
-    """The value as a float; text, booleans, NaN and other things that are no number are refused."""
+    """The value as a float; text, booleans, NaN and anything else that is not a number are refused."""
     if type(value) is float and value == value:  # the common case, without the slow look at protocols
         return value
     if isinstance(value, bool) or not isinstance(value, int | SupportsFloat | SupportsIndex):

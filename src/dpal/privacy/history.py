@@ -12,7 +12,7 @@ History: TypeAlias = Iterable[tuple[Mechanism, int]]
 
 
 class CanonicalHistory(tuple[tuple[Mechanism, int], ...]):
-    """A history in the form that `canonical` gives, so that nobody does it twice."""
+    """A history in the form that `canonical` gives, so that the work is not done twice."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ def canonical(history: History) -> CanonicalHistory:
     """The same privacy in fewer entries, in one fixed order, so that equal histories account equally.
 
     Equal mechanisms are counted together; what never touches the record is dropped; sampling with
-    probability 1 is no sampling; Gaussians compose into one Gaussian whose inverse variances add,
+    probability 1 is not sampling at all; Gaussians compose into one Gaussian whose inverse variances add,
     also adaptively (arXiv:1905.02383 Cor. 3.3).
     """
     if isinstance(history, CanonicalHistory):

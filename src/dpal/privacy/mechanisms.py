@@ -28,7 +28,7 @@ def _field_names(kind: type["Mechanism"]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism:
-    """Something that touches private data once. How often is for the history to say."""
+    """Something that touches private data once. The history says how often."""
 
     name: ClassVar[str]
 

@@ -9,10 +9,8 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from dpal.errors import NumericalFailure
-from dpal.privacy import checks
 from dpal.privacy.history import CanonicalHistory, History, canonical
 from dpal.privacy.losses import Direction, LossDistribution, loss_cells, loss_range
-from dpal.privacy.renyi import RdpAccountant
 
 Array = NDArray[np.float64]
 Parts: TypeAlias = list[tuple[LossDistribution, int]]
@@ -147,51 +145,27 @@ def window_of(parts: Parts) -> tuple[int, int]:
     return lower, max(upper, lower + 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PldAccountant:
-    """ε and δ of a history through its privacy-loss distribution: the tight bound, and the default."""
+def privacy_profile(history: History, direction: Direction, interval: float = DEFAULT_INTERVAL) -> PrivacyProfile:
+    """δ(ε) of the history in one direction, on a grid of this interval or of a coarser one where losses are wide."""
+    entries = canonical(history)
+    interval = _affordable_interval(entries, interval)
+    while True:
+        parts = [(loss_cells(kind, interval).distribution(direction), times) for kind, times in entries]
+        if not parts:
+            return _no_loss(interval)
+        if len(parts) == 1 and parts[0][1] == 1:
+            return PrivacyProfile.of(parts[0][0])
+        first, last = window_of(parts)
+        if last - first < _LARGEST_GRID:
+            return PrivacyProfile.of(compose(parts, (first, last)))
+        interval *= 2 ** math.ceil(math.log2((last - first + 1) / _LARGEST_GRID) + 0.01)
 
-    interval: float = DEFAULT_INTERVAL
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "interval", checks.positive("interval", self.interval))
-
-    def profile(self, history: History, direction: Direction) -> PrivacyProfile:
-        """δ(ε) of the history in one direction."""
-        entries = canonical(history)
-        interval = self._affordable_interval(entries)
-        while True:
-            parts = [(loss_cells(kind, interval).distribution(direction), times) for kind, times in entries]
-            if not parts:
-                return _no_loss(interval)
-            if len(parts) == 1 and parts[0][1] == 1:
-                return PrivacyProfile.of(parts[0][0])
-            first, last = window_of(parts)
-            if last - first < _LARGEST_GRID:
-                return PrivacyProfile.of(compose(parts, (first, last)))
-            interval *= 2 ** math.ceil(math.log2((last - first + 1) / _LARGEST_GRID) + 0.01)
-
-    def _affordable_interval(self, entries: CanonicalHistory) -> float:
-        """The wanted interval, or a coarser one if a single mechanism's losses would overflow the grid."""
-        widths = [high - low for low, high in (loss_range(kind) for kind, _ in entries)]
-        needed = max(widths, default=0.0) / _LARGEST_GRID
-        return (
-            self.interval
-            if needed <= self.interval
-            else self.interval * 2 ** math.ceil(math.log2(needed / self.interval))
-        )
-
-    def epsilon(self, history: History, delta: float) -> float:
-        delta = checks.open_probability("delta", delta)
-        entries = canonical(history)
-        spent = max(self.profile(entries, direction).epsilon(delta) for direction in Direction)
-        # A δ below the arithmetic of the grid has no answer there; the Rényi bound holds for every δ.
-        return spent if math.isfinite(spent) else RdpAccountant().epsilon(entries, delta)
-
-    def delta(self, history: History, epsilon: float) -> float:
-        epsilon = checks.non_negative("epsilon", epsilon)
-        entries = canonical(history)
-        return max(float(self.profile(entries, direction).delta(epsilon)[0]) for direction in Direction)
+def _affordable_interval(entries: CanonicalHistory, wanted: float) -> float:
+    """The wanted interval, or a coarser one if a single mechanism's losses would overflow the grid."""
+    widths = [high - low for low, high in (loss_range(kind) for kind, _ in entries)]
+    needed = max(widths, default=0.0) / _LARGEST_GRID
+    return wanted if needed <= wanted else wanted * 2 ** math.ceil(math.log2(needed / wanted))
 
 
 def _no_loss(interval: float) -> PrivacyProfile:

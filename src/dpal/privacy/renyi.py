@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument, NumericalFailure
-from dpal.privacy import checks
 from dpal.privacy.history import History, canonical
 from dpal.privacy.mechanisms import (
     BernoulliSelection,
@@ -182,20 +180,3 @@ def delta_from_curve(curve: Array, orders: Array, epsilon: float) -> float:
     """The smallest δ that the curve proves at ε: the same proposition, read the other way."""
     log_deltas = (orders - 1) * (curve - epsilon + np.log1p(-1 / orders)) - np.log(orders)
     return min(1.0, math.exp(min(0.0, float(log_deltas.min()))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RdpAccountant:
-    """ε and δ of a history through Rényi divergences: fast, and comparable with the paper."""
-
-    orders: tuple[float, ...] = DEFAULT_ORDERS
-
-    def epsilon(self, history: History, delta: float) -> float:
-        delta = checks.open_probability("delta", delta)
-        curve = renyi_curve(history, self.orders)
-        return epsilon_from_curve(curve, np.asarray(self.orders), delta) if curve.any() else 0.0
-
-    def delta(self, history: History, epsilon: float) -> float:
-        epsilon = checks.non_negative("epsilon", epsilon)
-        curve = renyi_curve(history, self.orders)
-        return delta_from_curve(curve, np.asarray(self.orders), epsilon) if curve.any() else 0.0

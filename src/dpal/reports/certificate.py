@@ -14,13 +14,14 @@ from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.ledger import Ledger, phase_of, training_body
 from dpal.campaign.state import State
 from dpal.errors import DpalError, InvalidArgument, MissingData
-from dpal.planning.certify import no_constant, no_duplicates, read_plan, require_same
+from dpal.planning.certification import read_plan
+from dpal.planning.documents import read_json, require_same
 from dpal.planning.plan import Plan
-from dpal.planning.selections import PlannedSelection
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 from dpal.reports.signature import PUBLIC_KEY, SIGNATURE, checked_signature
+from dpal.selection.registry import selection_from_json
 
 VERSION = 2
 ADJACENCY = "zero-out: one record replaced by a blank"
@@ -184,9 +185,8 @@ def read_certificate(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
     try:
-        text = file.read_text(encoding="utf-8")
-        document = json.loads(text, parse_constant=no_constant, object_pairs_hook=no_duplicates)
-    except (ValueError, RecursionError) as error:
+        document = read_json("the certificate", file.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise _not_a_certificate(file) from error
     if not isinstance(document, dict) or cast("dict[str, Any]", document).get("certificate") is None:
         raise _not_a_certificate(file)
@@ -236,7 +236,7 @@ def _ledger(charges: Mapping[str, Any]) -> Ledger:
             phase_of(ChargedTraining(phase=number, **_as_charged(each)))
             for number, each in enumerate(charges["phases"])
         ),
-        selections=tuple(PlannedSelection.from_json(each) for each in charges["selections"]),
+        selections=tuple(selection_from_json(charged) for charged in charges["selections"]),
     )
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dpal.errors import InvalidArgument
-from dpal.planning.context import Context
+from dpal.planning.naive_phases import NaivePhases
 from dpal.planning.plan import Plan
 from dpal.reports.plan_table import NOT_PRIVATE
 from dpal.reports.style import COLOURS, MARKERS, RC
@@ -69,7 +69,7 @@ def _draw_rates(axes: Axes, plan: Plan) -> None:
             if group < len(phase.sampling_probabilities)
         ]
         axes.plot(*zip(*points, strict=True), label=_label(f"group {group + 1}", group, groups), **_look(group, groups))
-    naive = Context.naive_rates(plan.setting)
+    naive = NaivePhases.naive_rates(plan.setting)
     if len(naive) == len(plan.phases) and plan.planner != "naive":
         axes.plot(range(1, len(naive) + 1), naive, color="0.5", linestyle=":", label="naive")
     axes.set_ylabel("sampling probability")
@@ -82,7 +82,7 @@ def _draw_steps(axes: Axes, plan: Plan) -> None:
     phases = range(1, len(plan.phases) + 1)
     steps = [phase.steps for phase in plan.phases]
     axes.plot(phases, steps, color=COLOURS[0], marker="o", label=plan.planner)
-    naive = Context.naive_steps(plan.setting)
+    naive = NaivePhases.naive_steps(plan.setting)
     if len(naive) == len(plan.phases) and plan.planner != "naive":
         axes.plot(phases, naive, color="0.5", linestyle=":", marker="^", label="naive")
     axes.set_ylabel("steps")

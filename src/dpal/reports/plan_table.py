@@ -89,9 +89,11 @@ def _selections(plan: Plan) -> Table:
     table.add_column("parameters")
     for index, selection in enumerate(plan.selections):
         after = max(n for n, phase in enumerate(plan.phases, 1) if len(phase.sampling_probabilities) == index + 1)
-        parameters = ", ".join(f"{_SHORT.get(name, name)} {value:.4g}" for name, value in selection.parameters)
+        parameters = ", ".join(
+            f"{_SHORT.get(name, name)} {value:.4g}" for name, value in selection.parameters().items()
+        )
         table.add_row(
-            str(after), selection.mechanism, f"{selection.query_size:,}", f"{selection.unlabelled:,}", parameters or "–"
+            str(after), selection.kind(), f"{selection.query_size:,}", f"{selection.unlabelled:,}", parameters or "–"
         )
     return table
 

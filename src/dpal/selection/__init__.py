@@ -1,28 +1,49 @@
-"""Acquisition scores, and mechanisms that turn scores into ids. Raw scores never leave this folder."""
+"""Which records to label next. Raw scores never leave this folder.
 
-from dpal.selection.acquisition import Acquisition, Bald, Entropy, LeastConfidence, MinimumMargin, Random
-from dpal.selection.coreset import CoreSet
-from dpal.selection.mechanisms import Chosen, NoisyTop, OneShotExponential, SelectionMechanism, Top, Uniform
-from dpal.selection.planned import mechanism_of
+Read acquisition (scores), grid (scores on a public grid), selection (what every kind is), then the kinds: threshold,
+noisy_scores, exponential, baselines. `registry` gives them names; `quality` measures them in simulations.
+"""
+
+from dpal.selection.acquisition import (
+    ACQUISITIONS,
+    Acquisition,
+    Bald,
+    Entropy,
+    LeastConfidence,
+    MinimumMargin,
+    Random,
+    probabilities_from_logits,
+)
+from dpal.selection.baselines import HighestScores, RandomSelection
+from dpal.selection.exponential import ExponentialSelection
+from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, SampledGaussianSelection
 from dpal.selection.quality import Quality, quality
-from dpal.selection.threshold import ThresholdSampling
+from dpal.selection.registry import SELECTIONS
+from dpal.selection.selection import NOBODY, Chosen, Selection, SelectionBudget, top
+from dpal.selection.threshold import ThresholdSelection
 
 __all__ = [
+    "ACQUISITIONS",
+    "NOBODY",
+    "SELECTIONS",
     "Acquisition",
     "Bald",
     "Chosen",
-    "CoreSet",
     "Entropy",
+    "ExponentialSelection",
+    "GaussianSelection",
+    "HighestScores",
+    "LaplaceSelection",
     "LeastConfidence",
     "MinimumMargin",
-    "NoisyTop",
-    "OneShotExponential",
     "Quality",
     "Random",
-    "SelectionMechanism",
-    "ThresholdSampling",
-    "Top",
-    "Uniform",
-    "mechanism_of",
+    "RandomSelection",
+    "SampledGaussianSelection",
+    "Selection",
+    "SelectionBudget",
+    "ThresholdSelection",
+    "probabilities_from_logits",
     "quality",
+    "top",
 ]

@@ -56,8 +56,8 @@ class Acquisition(ABC):
     def scores(self, probabilities: NDArray[np.floating]) -> Array:
         """The scores of records with these class probabilities.
 
-        A record whose numbers are no probabilities (a network that overflowed) scores 0. It is no error: an error would
-        tell that there is such a record.
+        A record whose numbers are not probabilities (a network that overflowed) scores 0. It is not an error: an error
+        would reveal that there is such a record.
         """
         exact = self._in_shape(probabilities)
         # bfloat16 networks give sums that are off by a percent.

@@ -1,4 +1,4 @@
-"""Acquisition functions that are not dpal's: each record is scored by itself, so that no other record is in reach.
+"""Acquisition functions that are not dpal's: each record is scored alone, so that no other record is in reach.
 
 A score that depends on other records (scaled by the pool's largest score, say) would let one record decide which others
 are chosen, and no selection's ε covers that.
@@ -29,21 +29,21 @@ def is_foreign(acquisition: Acquisition) -> bool:
 def scores_by_record(acquisition: Acquisition, probabilities: NDArray[np.floating]) -> Array:
     """The scores of records with these class probabilities. Foreign code sees one record at a time, and its own copy.
 
-    A record for which foreign code fails or gives no number scores 0. That is not an error: an error would tell that
-    there is such a record.
+    A record for which foreign code fails or does not give a number scores 0. That is not an error: an error would
+    reveal that there is such a record.
     """
     if not is_foreign(acquisition):
         return acquisition.scores(probabilities)
     count, highest = np.shape(probabilities)[-2], acquisition.highest
-    found = np.zeros(count)
+    scores = np.zeros(count)
     for row in range(count):
         try:
             # Another copy for every record: what one of them leaves behind, none of the others meets.
             score = float(_scores(deepcopy(acquisition), _rows(probabilities, [row]))[0])
         except Exception:
             score = 0.0
-        found[row] = min(max(score, 0.0), highest) if np.isfinite(score) else 0.0
-    return found
+        scores[row] = min(max(score, 0.0), highest) if np.isfinite(score) else 0.0
+    return scores
 
 
 def require_separate_records(acquisition: Acquisition) -> None:
@@ -112,24 +112,24 @@ def _made_up(acquisition: Acquisition) -> Array:
     ends = [np.tile(row, (passes, 1)) for row in (sure[0], sure[-1], sure.mean(axis=0))]
     # Passes that are sure and contradict each other: the most that they can disagree.
     ends.append(sure[np.arange(passes) % len(sure)])
-    found = np.stack([*records, *ends], axis=1)
-    return found[0] if passes == 1 else found
+    probabilities = np.stack([*records, *ends], axis=1)
+    return probabilities[0] if passes == 1 else probabilities
 
 
 def _checked(acquisition: Acquisition, probabilities: Array, rows: list[int]) -> Array:
-    found = _scores(acquisition, _rows(probabilities, rows))
-    if not (np.isfinite(found) & (found >= 0) & (found <= acquisition.highest)).all():
+    scores = _scores(acquisition, _rows(probabilities, rows))
+    if not (np.isfinite(scores) & (scores >= 0) & (scores <= acquisition.highest)).all():
         allowed = f"numbers from 0 to its highest, {acquisition.highest:g}"
         raise InvalidArgument(f"a score of {type(acquisition).__qualname__} on made-up records", "outside", allowed)
-    return found
+    return scores
 
 
 def _scores(acquisition: Acquisition, probabilities: Array) -> Array:
-    found = np.asarray(acquisition.scores(probabilities), dtype=np.float64)
-    if found.shape != probabilities.shape[-2:-1]:
+    scores = np.asarray(acquisition.scores(probabilities), dtype=np.float64)
+    if scores.shape != probabilities.shape[-2:-1]:
         name = type(acquisition).__qualname__
-        raise InvalidArgument(f"the shape of the scores of {name}", found.shape, "one score per record")
-    return found
+        raise InvalidArgument(f"the shape of the scores of {name}", scores.shape, "one score per record")
+    return scores
 
 
 def _rows(probabilities: NDArray[np.floating], rows: list[int]) -> Array:

@@ -1,4 +1,4 @@
-"""Scores on a public grid: one pass over an array, a memory map or chunks, two bytes a record afterwards."""
+"""Scores on a public grid: one pass over an array, a memory map or chunks, two bytes per record afterwards."""
 
 import math
 import mmap
@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 def on_grid(scores: Scores, *, highest: float, steps: int) -> Grid:
     """Each score as a whole number of steps from 0 (a blank's) to `steps` (at or above `highest`), rounded down.
 
-    A score that is no finite number counts as 0: whether a record has one is nobody's business, so it is no error.
+    A score that is not finite counts as 0. It is not an error: an error would reveal that there is such a record.
     """
     if not 0 < highest < math.inf:
         raise InvalidArgument("the highest score", highest, "a finite number above 0")

@@ -10,7 +10,7 @@ from dpal.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """The paper's three measures and the mean score of what was selected, beside the pool's mean."""
+    """The paper's three measures and the mean score of what was selected, next to the pool's mean."""
 
     # The part of the true top that was selected, of as many as were wanted.
     accuracy: float
@@ -25,7 +25,7 @@ class Quality:
 def quality(
     scores: NDArray[np.floating], selected: NDArray[np.integer], query_size: int, *, nothing_is_private: bool
 ) -> Quality:
-    """The quality of selected positions. The caller says that nothing is private: these numbers tell about scores."""
+    """The quality of selected positions. The caller says that nothing is private: these numbers reveal scores."""
     if nothing_is_private is not True:
         allowed = "True: the quality of a selection is computed from raw scores, so it is for simulations only"
         raise InvalidArgument("nothing_is_private", nothing_is_private, allowed)

@@ -15,7 +15,7 @@ from dpal.experiments.runs import Run
 from dpal.experiments.scales import SCALES
 from dpal.experiments.sweep import Machine, Sweep
 from dpal.experiments.tables import table_of
-from dpal.planning.api import plan
+from dpal.planning.request import plan
 
 ROWS = {row.full_name: row for experiment in EXPERIMENTS.values() for row in experiment.rows}
 HEADLINE = {row.name: Run(row=row, seed=1) for row in EXPERIMENTS["headline"].rows}

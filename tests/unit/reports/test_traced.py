@@ -10,12 +10,12 @@ import pytest
 from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.planning.selections import SELECTIONS
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.campaign_report import write_report
 from dpal.reports.certificate import certificate_of
 from dpal.reports.certificate_pdf import pages
 from dpal.reports.signature import new_keys, private_key, signed
+from dpal.selection import SELECTIONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs/reports.md").read_text(encoding="utf-8")
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import NoPlan
-from dpal.planning.certify import made_phase
 from dpal.planning.plan import Phase
-from dpal.planning.rates import RateTable, rate_table
+from dpal.planning.rate_tables import RateTable, rate_table
 from dpal.privacy.renyi import conversion
 
 Array = NDArray[np.float64]
@@ -73,13 +72,13 @@ def solve_phase(task: PhaseTask) -> SolvedPhase:
             steps = _fewest_steps(task, room)
             noise = task.noise_multiplier
         noise, rates = _noise_for_batch(task, room, steps, noise)
-        phase = made_phase(steps, noise, tuple(float(rate) for rate in rates), task.sizes)
+        phase = Phase.of(steps, noise, tuple(float(rate) for rate in rates), task.sizes)
         spent = task.certify(phase)
         excess = float((spent / task.targets).max())
         # A rate of 1 cannot go higher: such a group may end below its target.
         reached = (spent >= task.targets * (1 - task.tolerance)) | (rates >= 1)
         off_batch = abs(phase.expected_batch_size / task.batch_size - 1)
-        # The noise is to change a little only; the next round would choose the steps anew.
+        # The noise should change only a little; otherwise the next round chooses the steps again.
         near = task.fixed_steps is not None or _near(noise, task) or round_number >= _MOST_ROUNDS // 2
         if excess <= 1 and reached.all() and near and (off_batch < 2e-3 or (rates >= 1).any()):
             return SolvedPhase(phase=phase, spent=spent)

@@ -1,6 +1,6 @@
 """Proposals of sampling rates: for every group the largest rate that a target allows, by tables of Rényi curves.
 
-Proposals only: what a phase really costs is for the certifying accountant to say (phase.py).
+Proposals only: the certifying accountant decides what a phase really costs (phase_solver.py).
 """
 
 import math
@@ -24,7 +24,7 @@ class RateTable:
 
     orders: Array
     log_rates: Array
-    # One row a rate, one column an order.
+    # One row per rate, one column per order.
     log_curves: Array
 
     def rates(self, room: Array, steps: int) -> Array:

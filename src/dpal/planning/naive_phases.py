@@ -1,4 +1,4 @@
-"""What all planners need of a setting: the naive phases, the common noise multiplier, and the order that decides."""
+"""Where all planners start: the naive phases of a setting, their common noise multiplier, and the decisive order."""
 
 from dataclasses import dataclass, replace
 
@@ -6,22 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.planning.setting import Setting
+from dpal.privacy.accountants import Accountant
 from dpal.privacy.calibration import noise_multiplier_for
 from dpal.privacy.mechanisms import PoissonSampledGaussian
-from dpal.privacy.pld import PldAccountant
-from dpal.privacy.renyi import DEFAULT_ORDERS, RdpAccountant, conversion, renyi_curve
+from dpal.privacy.renyi import DEFAULT_ORDERS, conversion, renyi_curve
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class NaivePhases:
     """Naive phases (rates and steps), and the noise with which the initial group ends at its target."""
 
     setting: Setting
     rates: tuple[float, ...]
     steps: tuple[int, ...]
-    training_epsilon: float
     noise_multiplier: float
 
     @classmethod
@@ -29,20 +28,17 @@ class Context:
         cls,
         setting: Setting,
         steps: tuple[int, ...] | None = None,
-        accountant: RdpAccountant | PldAccountant | None = None,
-    ) -> "Context":
+        accountant: Accountant | None = None,
+    ) -> "NaivePhases":
         rates = cls.naive_rates(setting)
         steps = cls.naive_steps(setting) if steps is None else steps
-        training = setting.target_epsilon
-        if setting.acquisition_reads_training_data:
-            training -= setting.selection_epsilon
         noise = noise_multiplier_for(
-            target_epsilon=training,
+            target_epsilon=setting.target_epsilon,
             target_delta=setting.target_delta,
             phases=tuple(zip(rates, steps, strict=True)),
             accountant=setting.certifier if accountant is None else accountant,
         )
-        return cls(setting=setting, rates=rates, steps=steps, training_epsilon=training, noise_multiplier=noise)
+        return cls(setting=setting, rates=rates, steps=steps, noise_multiplier=noise)
 
     @staticmethod
     def naive_rates(setting: Setting) -> tuple[float, ...]:
@@ -52,7 +48,7 @@ class Context:
     @staticmethod
     def naive_steps(setting: Setting) -> tuple[int, ...]:
         # Algorithm 1: n_i = e / q_i.
-        return tuple(max(1, round(setting.epochs / rate)) for rate in Context.naive_rates(setting))
+        return tuple(max(1, round(setting.epochs / rate)) for rate in NaivePhases.naive_rates(setting))
 
     def naive_history(self, phases: int) -> list[tuple[PoissonSampledGaussian, int]]:
         return [
@@ -71,7 +67,7 @@ class Context:
         certifier = self.setting.certifier
         delta = self.setting.target_delta
         due = [certifier.epsilon(self.naive_history(done), delta) for done in range(1, len(self.rates))]
-        return np.array([*due, self.training_epsilon])
+        return np.array([*due, self.setting.target_epsilon])
 
-    def with_noise(self, noise_multiplier: float) -> "Context":
+    def with_noise(self, noise_multiplier: float) -> "NaivePhases":
         return replace(self, noise_multiplier=noise_multiplier)

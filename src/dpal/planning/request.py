@@ -1,0 +1,133 @@
+"""What a user asks of a plan, with a default for everything but ε. Python, the command line and YAML all build this."""
+
+import inspect
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from dpal.errors import InvalidArgument
+from dpal.planning.plan import Plan
+from dpal.planning.planners import PLANNERS, make_plan
+from dpal.planning.setting import Setting, default_delta, equal_queries
+from dpal.privacy import checks
+from dpal.privacy.accountants import ACCOUNTANTS, DEFAULT_ACCOUNTANT
+from dpal.selection.registry import SELECTIONS, selection_kind
+from dpal.selection.selection import AIMS, MEAN_SCORE
+
+DEFAULT_POOL_SIZE = 50_000
+DEFAULT_PHASES = 5
+
+
+def _option(default: Any = ..., *, help: str, flag: str | None = None, metavar: str | None = None) -> Any:  # noqa: A002
+    """A field with what the command line shows of it."""
+    metadata = {"help": help, "flag": flag, "metavar": metavar}
+    return field(metadata=metadata) if default is ... else field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """The arguments of a plan, apart from the size of the pool. Give query sizes, or a labelling budget and phases."""
+
+    # Read by pydantic: a name that is not a field is an error in YAML too.
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    target_epsilon: float = _option(help="The ε of the promise, for training and selection together.", flag="--epsilon")
+    target_delta: float | None = _option(
+        None, help="The δ of the promise. Default: the power of ten at or below half of 1 / pool size.", flag="--delta"
+    )
+    initial_size: int | None = _option(
+        None, help="Records labelled at the start. Default: a fifth of the pool.", flag="--initial"
+    )
+    query_sizes: tuple[int, ...] | None = _option(
+        None, help="Sizes of the queries, such as 10000,3000,1000,1000.", flag="--queries", metavar="N,N,…"
+    )
+    labelling_budget: int | None = _option(None, help="Labels in all, instead of --queries. Default: half of the pool.")
+    phases: int | None = _option(None, help=f"Training phases, instead of --queries. Default: {DEFAULT_PHASES}.")
+    batch_size: int | None = _option(
+        None, help="The expected batch size. Default: 40% of the initial set, at most 4096."
+    )
+    epochs: float = _option(30.0, help="Epochs in each training phase.")
+    selection: str = _option(
+        "threshold",
+        help=f"How records are chosen: {', '.join(SELECTIONS)}, or an import path.",
+        metavar="NAME",
+    )
+    selection_epsilon: float | None = _option(None, help="The part of ε that selection may use. Default: a quarter.")
+    selection_aim: str = _option(
+        MEAN_SCORE,
+        help="What threshold sampling serves best: the mean score of what it takes, or overlap with the true top.",
+        metavar="|".join(AIMS),
+    )
+    planner: str = _option("step-amplification", help=f"{', '.join(PLANNERS)}, or an import path.", metavar="NAME")
+    accounting: str = _option("branch", help="basic (the paper's), renyi or branch (the tightest).", metavar="NAME")
+    accountant: str = _option(
+        DEFAULT_ACCOUNTANT,
+        help="pld (tight) or rdp (comparable with the paper).",
+        metavar="|".join(ACCOUNTANTS),
+    )
+
+    def resolve(self, pool_size: int) -> Setting:
+        """The setting for a pool of this size, the initial set included, with every default filled in."""
+        epsilon = checks.positive("target_epsilon", self.target_epsilon)
+        pool = checks.count("pool_size", pool_size)
+        if pool == 0:
+            raise InvalidArgument("pool_size", pool_size, "at least 1: there is nothing to learn from an empty pool")
+        initial = max(1, pool // 5) if self.initial_size is None else checks.count("initial_size", self.initial_size)
+        sizes = self._query_sizes(pool, initial)
+        kind = selection_kind(self.selection)
+        default_share = epsilon / 4 if kind.spends_epsilon and sizes else 0.0
+        return Setting(
+            target_epsilon=epsilon,
+            target_delta=default_delta(pool) if self.target_delta is None else self.target_delta,
+            pool_size=pool,
+            initial_size=initial,
+            query_sizes=sizes,
+            free_query_sizes=self.query_sizes is None,
+            # About 40% of the initial set, as in the paper, and no more than its 4,096.
+            batch_size=max(1, min(4096, round(0.4 * initial))) if self.batch_size is None else self.batch_size,
+            epochs=self.epochs,
+            selection=kind.kind(),
+            selection_epsilon=default_share if self.selection_epsilon is None else self.selection_epsilon,
+            selection_aim=self.selection_aim,
+            accounting=self.accounting,
+            accountant=self.accountant,
+        )
+
+    def _query_sizes(self, pool: int, initial: int) -> tuple[int, ...]:
+        if self.query_sizes is not None:
+            if self.labelling_budget is not None or self.phases is not None:
+                allowed = "left out where labelling_budget or phases is given"
+                raise InvalidArgument("query_sizes", list(self.query_sizes), allowed)
+            return tuple(self.query_sizes)
+        budget = max(initial, pool // 2) if self.labelling_budget is None else self.labelling_budget
+        queries = (DEFAULT_PHASES if self.phases is None else checks.count("phases", self.phases)) - 1
+        if queries < 0:
+            raise InvalidArgument("phases", self.phases, "a whole number of at least 1")
+        return equal_queries(budget, initial, queries)
+
+    def plan(self, pool_size: int) -> Plan:
+        """The certified plan for a pool of this size."""
+        return make_plan(self.resolve(pool_size), self.planner)
+
+
+def plan(*, pool_size: int = DEFAULT_POOL_SIZE, **request: Any) -> Plan:
+    """A certified plan for a campaign: the arguments are those of `PlanRequest`, and the size of the pool."""
+    known = [option.name for option in fields(PlanRequest)]
+    for name in request:
+        if name not in known:
+            raise TypeError(f"plan() has no argument {name!r}; it has pool_size, {', '.join(known)}.")
+    if "target_epsilon" not in request:
+        raise TypeError("plan() needs target_epsilon, the ε of the promise.")
+    return PlanRequest(**request).plan(pool_size)
+
+
+def _signature() -> inspect.Signature:
+    """The arguments of `plan` as editors and help() show them: those of the request, and the size of the pool."""
+    request = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(PlanRequest).parameters.values()
+    ]
+    pool_size = inspect.signature(plan).parameters["pool_size"]
+    return inspect.Signature([request[0], pool_size, *request[1:]], return_annotation=Plan)
+
+
+plan.__signature__ = _signature()  # pyright: ignore[reportFunctionMemberAccess]

@@ -1,0 +1,48 @@
+"""The kinds of selection by name, and selections from a plan's JSON."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dpal.errors import InvalidArgument
+from dpal.imports import named
+from dpal.selection.baselines import HighestScores, RandomSelection
+from dpal.selection.exponential import ExponentialSelection
+from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, SampledGaussianSelection
+from dpal.selection.selection import Selection
+from dpal.selection.threshold import ThresholdSelection
+
+SELECTIONS: dict[str, type[Selection]] = {
+    kind.name: kind
+    for kind in (
+        ThresholdSelection,
+        LaplaceSelection,
+        GaussianSelection,
+        SampledGaussianSelection,
+        ExponentialSelection,
+        RandomSelection,
+        HighestScores,
+    )
+}
+
+
+def selection_kind(name: object) -> type[Selection]:
+    """The class of a selection, by its name or its import path."""
+    kind = named("selection", name, SELECTIONS)
+    if not isinstance(kind, type) or not issubclass(kind, Selection):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("selection", name, "a class derived from dpal.selection.Selection")
+    return kind
+
+
+def selection_from_json(document: object, *, import_code: bool = False) -> Selection:
+    """The selection that `to_json` wrote. Code that is not dpal's is imported only where the caller allows it.
+
+    A document from somebody else must not decide which code runs here.
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidArgument("a selection", document, "an object")
+    given = cast("Mapping[str, Any]", document)
+    name = given.get("mechanism")
+    if name not in SELECTIONS and not import_code:
+        allowed = f"one of {', '.join(SELECTIONS)}: the document alone does not decide which other code is imported"
+        raise InvalidArgument("mechanism", name, allowed)
+    return selection_kind(name).from_json(given)

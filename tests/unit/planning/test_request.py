@@ -1,0 +1,45 @@
+import re
+
+import pytest
+from settings import SMALL
+
+import dpal
+from dpal.errors import InvalidArgument
+from dpal.planning.request import PlanRequest
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 500}, "batch_size is 500, but must be at most the initial size of 400"),
+        ({"query_sizes": (3_000,)}, "at most the pool size of 2,000"),
+        ({"query_sizes": (0, 100)}, "a query size is 0"),
+        ({"target_epsilon": 0}, "target_epsilon is 0"),
+        ({"epochs": float("nan")}, "epochs is nan"),
+        ({"planner": "magic"}, "planner is 'magic', but must be one of step-amplification"),
+        ({"selection": "magic"}, "selection is 'magic'"),
+        ({"accounting": "magic"}, "accounting is 'magic'"),
+        ({"selection_epsilon": 9}, "below the target ε of 8"),
+        ({"selection": "laplace", "selection_epsilon": 0}, "selection_epsilon is 0"),
+        ({"phases": 3}, "query_sizes is"),
+        ({"selection": "gaussian", "accounting": "basic"}, "no pure ε"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(change: dict, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        dpal.plan(**{**SMALL, **change})
+
+
+def test_defaults_fill_in() -> None:
+    setting = PlanRequest(target_epsilon=8).resolve(50_000)
+    assert setting.target_delta == 1e-5
+    assert setting.query_sizes == (3_750,) * 4
+    assert setting.free_query_sizes
+    assert (setting.accounting, setting.batch_size, setting.selection_epsilon) == ("branch", 4000, 2.0)
+
+
+def test_the_aim_is_part_of_a_plan() -> None:
+    plan = dpal.plan(**SMALL, selection_aim="overlap")
+    assert dpal.read_plan(plan.to_text()) == plan
+    with pytest.raises(InvalidArgument, match="selection_aim"):
+        dpal.plan(**SMALL, selection_aim="fame")
