@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from dpal import data, errors, models, privacy, randomness, selection, training
     from dpal.campaign.campaign import Campaign
     from dpal.errors import DpalError
-    from dpal.planning.request import plan
     from dpal.planning.certification import load_plan, read_plan
     from dpal.planning.plan import Plan
+    from dpal.planning.request import plan
 
 try:
     __version__ = version("dpal")
