@@ -5,18 +5,19 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test check format bench docs clean
+.PHONY: help demo test check format bench docs pictures clean
 
 help:
 	@echo "make demo    set up and run two small private campaigns on real digits, with a report (about a minute)"
 	@echo "make test    set up and run every test"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
-	@echo "make docs    set up and draw the pictures of README and docs anew, from real runs"
+	@echo "make docs    set up and build the site of the documentation, strictly, in build/site"
+	@echo "make pictures  set up and draw the pictures of README and docs again, from real runs"
 	@echo "make format  set up and reformat the code"
 	@echo "make clean   remove the environment and caches"
 
-# Made anew only when the dependencies change. The stamp comes last, so a broken install is tried again.
+# Made again only when the dependencies change. The stamp comes last, so a broken install is tried again.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "dpal needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
@@ -47,8 +48,14 @@ format: $(READY)
 bench: $(READY)
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --quick; done
 
-docs: $(READY) browser
+# The variable silences an advertisement of the theme.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
+
+pictures: $(READY) browser
+	$(BIN)/python docs/loop.py
 	$(BIN)/python docs/gallery.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis

@@ -24,11 +24,15 @@ console = Console()
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        rows, picture = run_demo(folder / "demo", tell=lambda words: console.print(words, highlight=False))
+        rows, picture = run_demo(
+            folder / "demo", tell=lambda words: console.print(words, highlight=False)
+        )
         for row in rows:
             console.print(row)
         shutil.copy(picture, IMAGES / "demo.png")
-        write_pdf(certificate_of(rows[-1].folder), IMAGES / "certificate.png", kind="png")
+        write_pdf(
+            certificate_of(rows[-1].folder), IMAGES / "certificate.png", kind="png"
+        )
         screenshot(rows[-1].report, IMAGES / "report.png")
         simulations(folder / "simulations")
 
@@ -41,14 +45,22 @@ def simulations(folder: Path) -> None:
         for selection in ("random", "threshold", "none"):
             place = folder / f"{selection}-{seed}"
             document = digits_document({"selection": selection, "accountant": "rdp"})
-            campaign = Campaign.from_config(place, checked_config(document | {"seed": seed, "not_private": True}))
+            campaign = Campaign.from_config(
+                place, checked_config(document | {"seed": seed, "not_private": True})
+            )
             campaign.run()
             console.print(f"{place.name} done")
-            names = {"none": "entropy, not private", "threshold": "entropy by threshold sampling", "random": "random"}
+            names = {
+                "none": "entropy, not private",
+                "threshold": "entropy by threshold sampling",
+                "random": "random",
+            }
             runs.append(run_of(place, names[selection]))
             if (selection, seed) == ("threshold", SEEDS[0]):
                 queries = [campaign.simulated_scores(group) for group in (1, 2, 3)]
-                plot_histograms(queries, IMAGES / "histogram.png", acquisition="entropy")
+                plot_histograms(
+                    queries, IMAGES / "histogram.png", acquisition="entropy"
+                )
     curves(summaries(runs, "accuracy"), "accuracy").savefig(IMAGES / "comparison.png")
 
 
@@ -57,7 +69,13 @@ def screenshot(page: Path, to: Path) -> None:
     if browser is None:
         console.print("no Chromium: the picture of the report stays as it was")
         return
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=900,1500"]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--window-size=900,1500",
+    ]
     command = [browser, *options, f"--screenshot={to}", page.resolve().as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603 (our own page)
 

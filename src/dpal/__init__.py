@@ -1,41 +1,66 @@
-"""dpal: differentially private active learning, with one (ε, δ) promise for training and selection together."""
+"""dpal: differentially private active learning, with one (ε, δ) promise for training and selection together.
 
-import importlib
+`dir(dpal)` lists the public names. They are imported on first use: `import dpal` is fast, and planning needs no torch.
+"""
+
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from dpal.imports import missing_package
 
 if TYPE_CHECKING:
+    from dpal import data, errors, models, planning, privacy, randomness, selection, training
     from dpal.campaign.campaign import Campaign
+    from dpal.errors import DpalError
     from dpal.planning.certification import load_plan, read_plan
     from dpal.planning.plan import Plan
     from dpal.planning.request import plan
 
 try:
     __version__ = version("dpal")
-except PackageNotFoundError:  # run from a source tree that nobody installed
+except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+source"
 
-# Imported when first used: Campaign needs torch, and plans need scipy, which take seconds to load.
-_MODULES = {
+__all__ = [
+    "Campaign",
+    "DpalError",
+    "Plan",
+    "__version__",
+    "data",
+    "errors",
+    "load_plan",
+    "models",
+    "plan",
+    "planning",
+    "privacy",
+    "randomness",
+    "read_plan",
+    "selection",
+    "training",
+]
+
+_HOMES = {
     "Campaign": "dpal.campaign.campaign",
+    "DpalError": "dpal.errors",
     "Plan": "dpal.planning.plan",
     "load_plan": "dpal.planning.certification",
     "plan": "dpal.planning.request",
     "read_plan": "dpal.planning.certification",
 }
+_MODULES = ("data", "errors", "models", "planning", "privacy", "randomness", "selection", "training")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dpal' has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _MODULES:
+            return import_module(f"dpal.{name}")
     except ModuleNotFoundError as error:
-        if (missing := missing_package(error)) is None:
-            raise
-        raise missing from error
+        raise missing_package(error) or error from error
+    raise AttributeError(f"module 'dpal' has no attribute {name!r}")
 
 
-__all__ = ["Campaign", "Plan", "__version__", "load_plan", "plan", "read_plan"]
+def __dir__() -> list[str]:
+    return sorted(__all__)

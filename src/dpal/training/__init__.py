@@ -15,6 +15,7 @@ from dpal.training.settings import Augmentation, ComputeSettings, Scaling, Train
 if TYPE_CHECKING:
     from dpal.training.averaging import WeightAverage
     from dpal.training.checkpoints import load_weights, save_weights
+    from dpal.training.engines.engine_choice import engine_for
     from dpal.training.learner import Learner
     from dpal.training.loop import PhaseResult, train_phase
     from dpal.training.losses import binary_cross_entropy, cross_entropy, loss_for
@@ -33,6 +34,7 @@ _MODULE_OF = {
     "WeightAverage": "averaging",
     "binary_cross_entropy": "losses",
     "cross_entropy": "losses",
+    "engine_for": "engines.engine_choice",
     "load_weights": "checkpoints",
     "logits": "prediction",
     "loss_for": "losses",
@@ -67,6 +69,7 @@ __all__ = [
     "WeightAverage",
     "binary_cross_entropy",
     "cross_entropy",
+    "engine_for",
     "load_weights",
     "logits",
     "loss_for",
