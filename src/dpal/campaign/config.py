@@ -17,8 +17,6 @@ from dpal.privacy.accountants import DEFAULT_ACCOUNTANT
 if TYPE_CHECKING:
     from dpal.training.learner import LearnerSettings
 
-NAME = "campaign.yaml"
-
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)

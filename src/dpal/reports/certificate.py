@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpal import __version__
+from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
-from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.ledger import Ledger, phase_of, training_body
+from dpal.campaign.reader import plan_hash
 from dpal.campaign.state import State
 from dpal.errors import DpalError, InvalidArgument, MissingData
 from dpal.planning.certify import no_constant, no_duplicates, read_plan, require_same
@@ -66,7 +67,7 @@ class _Epsilons:
 
 def certificate_of(folder: Path | str) -> dict[str, Any]:
     """The certificate of a campaign, finished or not. One that does not verify, or protects nobody, gets none."""
-    campaign = CampaignFolder(folder)
+    campaign = Campaign(folder)
     found = campaign.verify()
     if not found.is_private:
         raise DpalError(f"{folder} was a simulation in which nothing is private: there is nothing to certify.")

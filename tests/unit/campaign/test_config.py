@@ -121,7 +121,7 @@ def test_records_that_were_labelled_before_are_the_initial_set(tmp_path: Path) -
 def test_another_pool_or_acquisition_is_refused(tmp_path: Path) -> None:
     Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model())
     other = linear_pool()
-    with pytest.raises(DamagedCampaign, match=r"1 record.* not in the data any more: 'r23'"):
+    with pytest.raises(DamagedCampaign, match=r"1 record.* no longer in the data: 'r23'"):
         Campaign.open(tmp_path / "c", pool=other.take(other.ids[:-1]), model=linear_model())
     with pytest.raises(DamagedCampaign, match=r"1 record.* not in the campaign .*: 'r24'"):
         Campaign.open(tmp_path / "c", pool=linear_pool(25), model=linear_model())

@@ -1,8 +1,5 @@
 """What cannot work is refused when a campaign is made, before anything is charged."""
 
-import json
-import os
-import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,6 @@ from safetensors.torch import load_file
 from small_campaigns import create, linear_model, linear_plan, linear_pool, small_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.lock import NAME, only_writer, writer_of
 from dpal.data import from_arrays
 from dpal.errors import InvalidArgument
 from dpal.models.registry import build_model
@@ -77,14 +73,3 @@ def test_an_exported_model_can_be_used_by_what_its_card_says(tmp_path: Path) -> 
     found = model(values).argmax(1).numpy()
     accuracy = float((found == small_pool("test", 60).labels).mean())
     assert accuracy == pytest.approx(campaign.state().evaluated[-1].metrics["accuracy"])
-
-
-def test_who_is_writing_is_known_without_taking_the_lock(tmp_path: Path) -> None:
-    assert writer_of(tmp_path) is None
-    with only_writer(tmp_path):
-        assert f"Process {os.getpid()} " in str(writer_of(tmp_path))
-    assert writer_of(tmp_path) is None
-    # A process that was killed leaves its name behind.
-    text = json.dumps({"process": 999_999_999, "machine": platform.node(), "since": "then"})
-    (tmp_path / NAME).write_text(text)
-    assert writer_of(tmp_path) is None

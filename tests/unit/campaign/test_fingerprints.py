@@ -14,10 +14,10 @@ from pictures import write_png
 from small_campaigns import create, linear_held_out, linear_model, linear_plan, linear_pool, small_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.contents import NAME, fingerprints, text_fingerprints
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.files import digest
-from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.fingerprints import fingerprints, text_fingerprints
+from dpal.campaign.layout import CONTENTS
 from dpal.data import Pool, from_arrays, from_image_folder, from_numpy_file, load_dataset
 from dpal.data.records import Form, Positions, Records, TextRecords, Values
 from dpal.errors import BadData, DamagedCampaign, RecordsChanged
@@ -71,7 +71,7 @@ def test_edited_and_swapped_rows_are_refused_by_id(tmp_path: Path) -> None:
     swapped[[3, 4]] = swapped[[4, 3]]
     with pytest.raises(RecordsChanged, match=r"2 record.*'r03', 'r04'"):
         opened(tmp_path / "c", changed(pool, swapped))
-    assert CampaignFolder(tmp_path / "c").state().charges == ()
+    assert Campaign(tmp_path / "c").state().charges == ()
     assert opened(tmp_path / "c", pool).run().stage == "finished"
 
 
@@ -86,7 +86,7 @@ def test_sorted_rows_without_ids_are_refused_and_with_ids_change_nothing(tmp_pat
     for name, pool in (("as it was", with_ids), ("sorted", with_ids.take(with_ids.ids[::-1]))):
         made(tmp_path / name, with_ids, seed=3, not_private=True)
         opened(tmp_path / name, pool).run()
-        state = CampaignFolder(tmp_path / name).state()
+        state = Campaign(tmp_path / name).state()
         releases.append(([each.to_label for each in state.selected], [each.sha256 for each in state.trained]))
     assert releases[0] == releases[1]
 
@@ -171,7 +171,10 @@ def test_swapped_replaced_and_broken_images_are_refused_by_id(tmp_path: Path) ->
     for harm, message in (
         (swap, r"2 record.*not as they were.*'02.png', '04.png'"),
         (lambda: shutil.copy2(scans / "01.png", scans / "09.png"), r"1 record.*not as they were.*'09.png'"),
-        (lambda: (scans / "20.png").write_bytes(b"not an image"), r"1 record.*cannot be read.*'20.png'.*dpal withdraw"),
+        (
+            lambda: (scans / "20.png").write_bytes(b"not an image"),
+            r"1 record.*can no longer be read.*'20.png'.*dpal withdraw",
+        ),
         (lambda: (scans / "21.png").unlink(), r"1 record.*not in the data.*'21.png'.*dpal withdraw .* 21.png"),
     ):
         harm()
@@ -179,7 +182,7 @@ def test_swapped_replaced_and_broken_images_are_refused_by_id(tmp_path: Path) ->
             reopened(tmp_path)
         shutil.rmtree(scans)
         shutil.copytree(backup, scans)
-    assert CampaignFolder(tmp_path / "c").state().charges == ()
+    assert Campaign(tmp_path / "c").state().charges == ()
     assert reopened(tmp_path).run().stage == "finished"
 
 
@@ -219,7 +222,7 @@ def test_streamed_records_are_compared_before_the_charge_and_at_every_reading(
     shutil.rmtree(scans)
     shutil.copytree(backup, scans)
     assert reopened(tmp_path).run().stage == "finished"
-    assert CampaignFolder(tmp_path / "c").verify().holds
+    assert Campaign(tmp_path / "c").verify().holds
 
 
 def test_a_memory_map_is_compared_when_its_file_has_changed(tmp_path: Path) -> None:
@@ -264,14 +267,14 @@ def test_an_exchanged_file_of_contents_is_noticed(tmp_path: Path) -> None:
     other = changed(linear_pool(), values_of(linear_pool()) + 1)
     made(tmp_path / "c", linear_pool())
     made(tmp_path / "other", other)
-    assert CampaignFolder(tmp_path / "c").verify().holds
-    shutil.copy(tmp_path / "other" / NAME, tmp_path / "c" / NAME)
-    with pytest.raises(DamagedCampaign, match=NAME):
+    assert Campaign(tmp_path / "c").verify().holds
+    shutil.copy(tmp_path / "other" / CONTENTS, tmp_path / "c" / CONTENTS)
+    with pytest.raises(DamagedCampaign, match=CONTENTS):
         opened(tmp_path / "c", other)
-    verification = CampaignFolder(tmp_path / "c").verify()
+    verification = Campaign(tmp_path / "c").verify()
     assert [check.what for check in verification.checks if not check.holds] == ["files"]
-    (tmp_path / "c" / NAME).unlink()
-    with pytest.raises(DamagedCampaign, match=NAME):
+    (tmp_path / "c" / CONTENTS).unlink()
+    with pytest.raises(DamagedCampaign, match=CONTENTS):
         opened(tmp_path / "c", linear_pool())
 
 
@@ -355,7 +358,7 @@ def test_held_out_images_are_compared_when_they_are_measured(tmp_path: Path) -> 
 
 
 def test_held_out_texts_are_compared_as_they_are_written(tmp_path: Path) -> None:
-    from dpal.campaign.contents import Contents
+    from dpal.campaign.fingerprints import Contents
     from dpal.campaign.held_out import require_held_out
 
     def texts(words: list[str], prefix: str) -> Pool:
