@@ -289,10 +289,11 @@ def test_readers_read_all_the_time_while_a_campaign_runs(planned: Path, tmp_path
 def test_two_decisions_on_one_state_record_once(planned: Path, tmp_path: Path) -> None:
     folder = copied(planned, tmp_path)
     first, second = Store(folder), Store(folder)
+    created = first.recorded()[-1]
     charge = ChargedSelection(group=0, selection={"mechanism": "random"})
-    assert first.append(charge, after=1, seal=b"k" * 32).number == 2
+    assert first.append(charge, after=created, seal=b"k" * 32).number == 2
     with pytest.raises(CampaignBusy, match="in the meantime"):
-        second.append(charge, after=1, seal=b"l" * 32)
+        second.append(charge, after=created, seal=b"l" * 32)
     assert second.keys.read(2) == b"k" * 32
     first.close()
     second.close()

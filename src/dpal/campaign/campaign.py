@@ -42,7 +42,7 @@ class Campaign:
     """A differentially private active-learning campaign in a folder.
 
     `Campaign(folder)` reads it and takes answers and withdrawals; `create` and `open` also load its data and model, so
-    that it can run. Only those two import torch, which takes seconds.
+    that it can run. Only they import torch, which takes seconds.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -130,14 +130,37 @@ class Campaign:
         tell: Callable[[str], None] = lambda words: None,
     ) -> "Campaign":
         """An existing campaign, ready to run. What its configuration cannot name must be given as at its creation."""
+        campaign = cls(folder)
+        campaign.load(
+            pool=pool,
+            model=model,
+            oracle=oracle,
+            evaluation=evaluation,
+            evaluation_is_public=evaluation_is_public,
+            acquisition=acquisition,
+            tell=tell,
+        )
+        return campaign
+
+    def load(
+        self,
+        *,
+        pool: Pool | None = None,
+        model: "ModelLike" = None,
+        oracle: OracleLike | None = None,
+        evaluation: Pool | None = None,
+        evaluation_is_public: bool = False,
+        acquisition: Acquisition | None = None,
+        tell: Callable[[str], None] = lambda words: None,
+    ) -> None:
+        """Load the data and the model, as `open` does, so that the campaign can run."""
         from dpal.campaign.parts import parts_of
 
         _require_public(evaluation, evaluation_is_public)
-        campaign = cls(folder)
-        read_config(campaign.folder / CONFIG)
-        config = campaign.reader.config()
+        read_config(self.folder / CONFIG)
+        config = self.reader.config()
         parts = parts_of(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
-        return campaign._with_runner(config, replace(parts, tell=tell))
+        self._use(config, replace(parts, tell=tell))
 
     @classmethod
     def _created(
@@ -146,15 +169,16 @@ class Campaign:
         from dpal.campaign.creation import create_folder
 
         create_folder(Path(folder), config, parts, plan, initial)
-        return cls(folder)._with_runner(config, parts)
+        campaign = cls(folder)
+        campaign._use(config, parts)
+        return campaign
 
-    def _with_runner(self, config: CampaignConfig, parts: "Parts") -> "Campaign":
+    def _use(self, config: CampaignConfig, parts: "Parts") -> None:
         from dpal.campaign.runner import Runner
 
         runner = Runner(self.reader, parts)
         require_recorded(self.folder, config, self.reader.known_state().settings)
         self._runner, self._config = runner, config
-        return self
 
     @property
     def runner(self) -> "Runner":

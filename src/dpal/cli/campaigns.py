@@ -105,10 +105,10 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
     Exit code 0: finished. 3: waiting for labels.
     """
     console = Console(stderr=as_json)
-    opened: Campaign | None = None
+    opened = Campaign(campaign)
     try:
         with console.status("opening the data and the model …"):
-            opened = Campaign.open(campaign, tell=console.print)
+            opened.load(tell=console.print)
         status = opened.run()
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
@@ -116,7 +116,7 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
     except CampaignBusy:
         raise
     except Exception as error:
-        if advice := _how_to_continue(opened or Campaign(campaign), campaign):
+        if advice := _how_to_continue(opened, campaign):
             error.add_note(advice)
         raise
     if as_json:

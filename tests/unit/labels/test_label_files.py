@@ -10,7 +10,6 @@ from dpal.data import Pool, from_arrays, from_image_folder
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
 from dpal.labels import label_files
-from dpal.labels.oracles import CallableOracle, SimulatedOracle, as_oracle
 from dpal.labels.public_names import OwnNames
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 1, 8, 8), dtype=np.uint8)
@@ -131,32 +130,6 @@ def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
         file.write_text(f"id,edema,fracture\n{wrong}\n")
         with pytest.raises(LabelsRefused, match="line 2"):
             answers_in(file, pool, set(IDS))
-
-
-def test_the_simulated_oracle_knows_the_datasets_labels() -> None:
-    assert SimulatedOracle().ask(["a,1", "0005"], image_pool()) == {"a,1": "dog", "0005": "skip"}
-    with pytest.raises(InvalidArgument, match="no labels"):
-        SimulatedOracle().ask(["x"], text_pool())
-
-
-def test_a_function_is_an_oracle() -> None:
-    seen: dict[str, object] = {}
-
-    def doctor(name: str, record: object) -> str | None:
-        seen[name] = record
-        return {"x": "yes", "y": None}.get(name, "cannot tell")
-
-    assert list(as_oracle(doctor).ask(["x", "y", "z"], text_pool())) == [
-        ("x", "yes"),
-        ("y", "skip"),
-        ("z", "cannot tell"),
-    ]
-    assert seen["x"] == ("fever, cough",)
-    shapes = []
-    list(CallableOracle(lambda name, record: shapes.append(record.shape)).ask(["a,1"], image_pool()))
-    assert shapes == [(1, 8, 8)]
-    with pytest.raises(InvalidArgument, match="simulated, files"):
-        as_oracle("crowd")
 
 
 def test_headings_in_capitals_and_excels_first_line(tmp_path: Path) -> None:
