@@ -33,8 +33,8 @@ def require_held_out(
     _require_other_contents(fingerprinted or (), frozenset(contents.fingerprints))
 
 
-def _require_other_contents(found: Collection[bytes], of_the_pool: Collection[bytes]) -> None:
-    shared = sum(fingerprint in of_the_pool for fingerprint in found)
+def _require_other_contents(fingerprinted: Collection[bytes], of_the_pool: Collection[bytes]) -> None:
+    shared = sum(fingerprint in of_the_pool for fingerprint in fingerprinted)
     if shared:
         raise _refused(f"the contents of {shared:,} record(s) with the pool, whatever their ids")
 

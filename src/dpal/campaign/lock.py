@@ -26,7 +26,7 @@ def only_writer(folder: Path) -> Generator[None]:
             f"{_holder(folder)} is writing to the campaign {folder}. Wait until it is done, or stop it; "
             "dpal status works in the meantime. Nothing was changed."
         ) from error
-    # In a file of its own: Windows lets nobody read a locked file.
+    # In a separate file: on Windows a locked file cannot be read.
     note = folder / WRITER
     try:
         who = {"process": os.getpid(), "machine": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}

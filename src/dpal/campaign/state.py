@@ -50,7 +50,7 @@ class State:
     trained: tuple[Trained, ...] = ()
     # The numbers of phases whose charges stand and whose models are never used.
     given_up: tuple[int, ...] = ()
-    # The hash of the configuration where it has changed since the creation.
+    # The hash of the configuration if it has changed since the creation.
     changed_settings: str | None = None
     evaluated: tuple[Evaluated, ...] = ()
     finished: bool = False

@@ -153,7 +153,7 @@ class Store:
                     f"changed the database. {_RESTORE}"
                 )
             position, previous, rows = after.number + 1, after.hash, rows[1:]
-        found: list[Recorded] = []
+        facts: list[Recorded] = []
         for expected, row in enumerate(rows, start=position):
             number = int(row[0])
             try:
@@ -166,8 +166,8 @@ class Store:
                     f"Fact {number} in {self.path} does not follow from the facts before it: someone changed the "
                     f"database. {_RESTORE}"
                 )
-            found.append(Recorded(number, at, from_text(kind, body), hashed))
-        return found
+            facts.append(Recorded(number, at, from_text(kind, body), hashed))
+        return facts
 
     def append(
         self, fact: Fact, *, after: Recorded | None, seal: bytes | None = None, unseal: int | None = None

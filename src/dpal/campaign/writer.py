@@ -23,7 +23,7 @@ class Writer:
 
     @property
     def state(self) -> State:
-        """The state after the newest fact. Nothing is read: nobody else can write."""
+        """The state after the newest fact. Nothing is read: no one else can write."""
         return self._reader.known_state()
 
     def add(self, fact: Fact, *, seal: bytes | None = None, unseal: int | None = None) -> int:

@@ -203,7 +203,7 @@ def verify(
 ) -> None:
     """Recompute every ε from what was recorded and compare with the plan. Exit code 5 if anything does not hold.
 
-    A certificate is recomputed from itself alone, on any machine; an edited one is refused, naming the field.
+    A certificate is recomputed from its own content, on any machine; an edited one is refused, naming the field.
 
     Example: dpal verify clinic.pdf.json --key public.pem --model model.safetensors
     """
