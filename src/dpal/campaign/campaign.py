@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import given_up_phase, labelling, withdrawal
+from dpal.campaign.campaign_pool import open_data
 from dpal.campaign.changed_config import require_recorded
 from dpal.campaign.config import CampaignConfig, Text, Training, checked_config, read_config
 from dpal.campaign.fingerprints import Contents
@@ -233,6 +234,10 @@ class Campaign:
     def contents(self) -> Contents:
         """Ids and fingerprints of the records that the campaign was created with. Never to be released."""
         return self.reader.contents()
+
+    def open_data(self) -> Pool:
+        """The pool that the configuration names."""
+        return open_data(self.config, folder=self.folder)
 
     def run(self) -> Status:
         """Continue until labels are missing or everything is done. It may be called again at any time."""

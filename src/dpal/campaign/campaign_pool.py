@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dpal.campaign.config import read_config
+from dpal.campaign.config import CampaignConfig
 from dpal.campaign.fingerprints import CheckedRecords, Contents, few, records_refused
 from dpal.campaign.layout import CONFIG
 from dpal.campaign.state import State
@@ -57,11 +57,8 @@ def checked_records(
     return CheckedRecords(contents, pool, refused)
 
 
-def open_data(folder: Path | str) -> Pool:
+def open_data(config: CampaignConfig, *, folder: Path) -> Pool:
     """The pool that a campaign's configuration names."""
-    config = read_config(Path(folder) / CONFIG)
     if config.data is None:
-        raise MissingData(
-            f"{Path(folder) / CONFIG} names no data: this campaign got its pool in Python. Continue there."
-        )
+        raise MissingData(f"{folder / CONFIG} names no data: this campaign got its pool in Python. Continue there.")
     return open_pool(config.data.source, config.data.options)

@@ -52,7 +52,7 @@ def _by_contents(evaluation: Pool, pool: Pool) -> bool:
 
 def _refused(what: str) -> BadData:
     return BadData(
-        f"The held-out set shares {what}. Its scores are shown, so all of its records must be public: remove what is "
+        f"The held-out set shares {what}. Its scores are shown, so it may hold only public records: remove what is "
         "shared from one of the two. Nothing was changed."
     )
 

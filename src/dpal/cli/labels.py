@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.campaign_pool import open_data
 from dpal.cli.app import app
 from dpal.labels.label_files import TABLE
 
@@ -37,7 +36,8 @@ def export(
 
     Example: dpal labels export clinic --to week-1
     """
-    count = Campaign(campaign).export_labels(to, open_data(campaign))
+    opened = Campaign(campaign)
+    count = opened.export_labels(to, opened.open_data())
     if as_json:
         typer.echo(json.dumps({"folder": str(to) if count else None, "internal": {"records": count}}))
     elif count:
@@ -60,7 +60,7 @@ def import_(
     corrects it.
     """
     opened = Campaign(campaign)
-    counts = opened.import_labels(file, open_data(campaign))
+    counts = opened.import_labels(file, opened.open_data())
     status = opened.status()
     missing = status.internal.waiting_for_labels
     if as_json:
