@@ -15,8 +15,8 @@ from pictures import write_png
 from safetensors.numpy import load_file
 from tiny_bert import WORDS, write_tiny_bert
 
-from dpal.campaign.faults import VARIABLE
-from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.campaign import Campaign
+from dpal.campaign.fault_points import VARIABLE
 
 DAMAGED, KILLED = 5, -signal.SIGKILL
 
@@ -34,9 +34,9 @@ def dpal(
 
 def refused(*words: object, cwd: Path, code: int = DAMAGED) -> str:
     """The message of a command that is refused, with nothing charged or changed by it."""
-    before = CampaignFolder(cwd / "c").state()
+    before = Campaign(cwd / "c").state()
     message = dpal(*words, cwd=cwd, codes=(code,)).stderr
-    assert CampaignFolder(cwd / "c").state() == before
+    assert Campaign(cwd / "c").state() == before
     return message
 
 
@@ -80,12 +80,12 @@ model: {{name: text-classifier, options: {{name: bert}}}}
     edited = [list(row) for row in rows]
     edited[17][0] += " ."
     write_notes(tmp_path / "notes.csv", edited)
-    assert "1 record(s) are not as they were when the campaign was made: '17'" in refused("run", "c", cwd=tmp_path)
+    assert "1 record(s) are not as they were when the campaign was created: '17'" in refused("run", "c", cwd=tmp_path)
     # As it was, the campaign goes on; also without the record, whose row stays in place.
     write_notes(tmp_path / "notes.csv", rows)
     dpal("run", "c", cwd=tmp_path, codes=(3,))
     write_notes(tmp_path / "notes.csv", edited)
-    assert "leave the rows in place" in dpal("withdraw", "c", "17", cwd=tmp_path).stdout
+    assert "do not remove the rows" in dpal("withdraw", "c", "17", cwd=tmp_path).stdout
     while dpal("run", "c", cwd=tmp_path, codes=(0, 3)).returncode == 3:
         shutil.rmtree(tmp_path / "week", ignore_errors=True)
         dpal("labels", "export", "c", "--to", "week", cwd=tmp_path)
@@ -122,7 +122,7 @@ oracle: simulated
 
 def finishes(cwd: Path) -> None:
     dpal("run", "c", cwd=cwd)
-    assert CampaignFolder(cwd / "c").state().finished
+    assert Campaign(cwd / "c").state().finished
     assert holds(cwd)
     dpal("export-model", "c", "--to", "model.safetensors", cwd=cwd)
     assert load_file(cwd / "model.safetensors")["classifier.bias"].shape == (2,)
@@ -138,7 +138,7 @@ def test_an_image_is_replaced_and_another_breaks(scans: Path) -> None:
     replaced.write_bytes(before)
     broken.write_bytes(broken.read_bytes()[:40])
     message = refused("run", "c", cwd=scans)
-    assert "cannot be read any more: 'ill/09.png'" in message
+    assert "can no longer be read: 'ill/09.png'" in message
     assert f"dpal withdraw {scans / 'c'} ill/09.png" in message
     # Removed, as one would: the same advice.
     broken.unlink()
@@ -158,12 +158,12 @@ def test_a_consent_is_withdrawn_in_the_middle_and_while_a_phase_is_under_way(sca
         (scans / "scans" / name).unlink()
     # The second phase is charged and dies; then somebody it is training on withdraws.
     dpal("run", "c", cwd=scans, kill_at="train.step:2", codes=(KILLED,))
-    charges = CampaignFolder(scans / "c").state().charges
+    charges = Campaign(scans / "c").state().charges
     dpal("withdraw", "c", "healthy/04.png", "healthy/02.png", cwd=scans)
     (scans / "scans/healthy/04.png").unlink()
     assert holds(scans)
     finishes(scans)
-    state = CampaignFolder(scans / "c").state()
+    state = Campaign(scans / "c").state()
     assert state.charges == charges
     assert state.withdrawn == {"healthy/02.png", "ill/03.png", "healthy/04.png"}
 

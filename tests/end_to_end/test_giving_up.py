@@ -58,7 +58,7 @@ def test_a_phase_that_diverges_is_given_up_and_the_campaign_goes_on(tmp_path: Pa
     refused = dpal("give-up", "c", "--set", "plan.target_epsilon=9", cwd=tmp_path, codes=(2,))
     assert "section training" in words(refused.stderr)
     done = dpal("give-up", "c", "--reason", "it diverges", "--set", SOUND, cwd=tmp_path)
-    assert "Phase 1 is given up: its charge stands" in words(done.stdout)
+    assert "Phase 1 is given up: its charge still counts" in words(done.stdout)
     assert "certified again" in words(done.stdout)
     assert "dpal run c" in done.stdout
     after = status(tmp_path)
@@ -134,7 +134,7 @@ def test_numbers_about_private_records_are_marked_wherever_they_are_printed(tmp_
     lines = (tmp_path / "week/labels.csv").read_text(encoding="utf-8-sig").splitlines()
     (tmp_path / "few.csv").write_text("id,label\n" + "".join(f"{line.split(',')[0]},3\n" for line in lines[1:11]))
     said = words(dpal("labels", "import", "c", "few.csv", cwd=tmp_path).stdout)
-    assert "10 new, 0 corrected, 0 as before; 50 still missing (internal: do not pass these numbers on)" in said
+    assert "10 new, 0 corrected, 0 unchanged; 50 still missing (internal: do not pass these numbers on)" in said
     again = json.loads(dpal("labels", "import", "c", "few.csv", "--json", cwd=tmp_path).stdout)
     assert again["internal"] == {"new": 0, "corrected": 0, "unchanged": 10, "withdrawn": 0, "waiting_for_labels": 50}
     assert set(again) == {"internal", "next_step"}

@@ -131,7 +131,7 @@ def test_ids_stay_where_they_are_declared_free_of_content_and_data_may_move(tmp_
     assert counts["new"] == len(rows)
     # The declaration cannot be changed afterwards.
     file.write_text(file.read_text().replace("ids_are_free_of_content: true", "ids_are_free_of_content: false"))
-    assert "not as it was" in dpal("run", "c", cwd=tmp_path, codes=(5,)).stderr.replace("\n", " ")
+    assert "differs from the configuration" in dpal("run", "c", cwd=tmp_path, codes=(5,)).stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

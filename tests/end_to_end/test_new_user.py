@@ -249,14 +249,14 @@ def test_a_seeded_campaign_says_not_private_everywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("status", "nowhere"), 5, "no campaign"),
+        (("status", "nowhere"), 5, "not a campaign"),
         (("run", "nowhere"), 2, "no file"),
         (("init", "c"), 2, "--config"),
         (("init", "c", "--data", "cifar11"), 2, "cifar10"),
         (("init", "c", "--config", "none.yaml"), 2, "none.yaml"),
         (("init", "c", "--data", "digits", "--set", "plan.epsilon=3"), 2, "plan.epsilon"),
         (("init", "c", "--data", "digits", "--set", "model.name=resnet10"), 2, "resnet9"),
-        (("labels", "import", "nowhere", "x.csv"), 5, "no campaign"),
+        (("labels", "import", "nowhere", "x.csv"), 5, "not a campaign"),
     ],
 )
 def test_errors_are_one_clear_message(tmp_path: Path, words: tuple[str, ...], code: int, message: str) -> None:

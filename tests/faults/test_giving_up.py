@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from small_campaigns import create, reopened
 
-from dpal.campaign import faults
-from dpal.campaign.changed_config import NEXT
-from dpal.campaign.config import NAME, read_config
-from dpal.campaign.folder import CampaignFolder
-from dpal.campaign.sealed_keys import SealedKeys
+from dpal.campaign import fault_points
+from dpal.campaign.campaign import Campaign
+from dpal.campaign.config import read_config
+from dpal.campaign.layout import CONFIG, NEXT_CONFIG
 from dpal.campaign.state import State
+from dpal.campaign.step_randomness import SealedKeys
 
-POINTS = [point for point in faults.POINTS if point.startswith("give-up.")]
+POINTS = [point for point in fault_points.POINTS if point.startswith("give-up.")]
 BEFORE = ["give-up.prepared", "store.in-transaction"]
 AFTER = ["store.committed", "seal.overwritten", "give-up.recorded", "give-up.tidied"]
 PROGRAM = Path(__file__).parents[1] / "support" / "small_campaigns.py"
@@ -26,13 +26,13 @@ SETTING = "training.learning_rate=0.004"
 
 def program(action: str, *words: object, kill_at: str = "") -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, [str(PROGRAM.parent), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path, faults.VARIABLE: kill_at}
+    environment = os.environ | {"PYTHONPATH": path, fault_points.VARIABLE: kill_at}
     command = [sys.executable, str(PROGRAM), action, *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
 def state_of(folder: Path) -> State:
-    return CampaignFolder(folder).state()
+    return Campaign(folder).state()
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def stuck(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
 @pytest.mark.parametrize("point", BEFORE + AFTER)
 def test_a_phase_is_given_up_or_it_is_not(stuck: tuple[Path, bytes], tmp_path: Path, point: str) -> None:
     folder, key = Path(shutil.copytree(stuck[0], tmp_path / "campaign")), stuck[1]
-    spent = CampaignFolder(folder).status().epsilon_spent
+    spent = Campaign(folder).status().epsilon_spent
     done = program("give-up", folder, SETTING, kill_at=point)
     assert done.returncode == -signal.SIGKILL, done.stderr
     state = state_of(folder)
@@ -57,7 +57,7 @@ def test_a_phase_is_given_up_or_it_is_not(stuck: tuple[Path, bytes], tmp_path: P
     assert (state.open_charge is None) == (point in AFTER)
     # Whichever file of the two it is, the recorded configuration is there, and the campaign opens with it.
     assert reopened(folder).config.training.learning_rate == (0.004 if point in AFTER else 0.002)
-    found = CampaignFolder(folder).verify()
+    found = Campaign(folder).verify()
     assert found.holds, found.checks
     assert found.epsilon_spent == spent
     if point in BEFORE:
@@ -68,25 +68,25 @@ def test_a_phase_is_given_up_or_it_is_not(stuck: tuple[Path, bytes], tmp_path: P
     assert reopened(folder).run().stage == "finished"
     assert state_of(folder).given_up == (1,)
     assert [each.phase for each in state_of(folder).trained] == [0, 2]
-    assert read_config(folder / NAME).training.learning_rate == 0.004
-    assert not (folder / NEXT).exists()
+    assert read_config(folder / CONFIG).training.learning_rate == 0.004
+    assert not (folder / NEXT_CONFIG).exists()
     assert not list((folder / "checkpoints").glob(".*"))
     assert not (folder / "checkpoints/phase-2.safetensors").exists()
     for path in folder.rglob("*"):
         assert path.is_dir() or key not in path.read_bytes(), path
-    assert CampaignFolder(folder).verify().holds
+    assert Campaign(folder).verify().holds
 
 
 def test_a_kill_before_the_record_leaves_the_phase_to_be_run(stuck: tuple[Path, bytes], tmp_path: Path) -> None:
     """With the settings it was charged with: the prepared file never counted."""
     folder = Path(shutil.copytree(stuck[0], tmp_path / "campaign"))
     assert program("give-up", folder, SETTING, kill_at="give-up.prepared").returncode == -signal.SIGKILL
-    assert (folder / NEXT).exists()
+    assert (folder / NEXT_CONFIG).exists()
     assert reopened(folder).run().stage == "finished"
     assert state_of(folder).given_up == ()
-    assert read_config(folder / NAME).training.learning_rate == 0.002
-    assert not (folder / NEXT).exists()
-    assert CampaignFolder(folder).verify().holds
+    assert read_config(folder / CONFIG).training.learning_rate == 0.002
+    assert not (folder / NEXT_CONFIG).exists()
+    assert Campaign(folder).verify().holds
 
 
 def test_every_point_of_giving_up_is_killed_at() -> None:

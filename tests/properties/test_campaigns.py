@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from small_campaigns import linear_model, linear_plan, linear_pool
 
-from dpal.campaign import faults
+from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedSelection, ChargedTraining
-from dpal.campaign.folder import CampaignFolder
 from dpal.campaign.state import State
 from dpal.errors import InvalidArgument, LabelsRefused, NothingToGiveUp
 
 PLAN = linear_plan()
 POOL = linear_pool()
-CRASHES = [point for point in faults.POINTS if not point.startswith(("create.", "give-up."))]
-GIVE_UP = [point for point in faults.POINTS if point.startswith(("give-up.", "store.", "seal."))]
+CRASHES = [point for point in fault_points.POINTS if not point.startswith(("create.", "give-up."))]
+GIVE_UP = [point for point in fault_points.POINTS if point.startswith(("give-up.", "store.", "seal."))]
 ANSWERS = ["no", "yes", "skip", "cannot tell"]
 
 
@@ -33,19 +32,19 @@ class Crash(BaseException):
 
 @contextmanager
 def dying_at(point: str) -> Iterator[None]:
-    original = faults.reached
+    original = fault_points.reached
 
     def reached(here: str) -> None:
         if here == point:
             raise Crash
 
-    faults.reached = reached
+    fault_points.reached = reached
     try:
         yield
     except Crash:
         pass
     finally:
-        faults.reached = original
+        fault_points.reached = original
 
 
 class Campaigns(RuleBasedStateMachine):
@@ -81,7 +80,7 @@ class Campaigns(RuleBasedStateMachine):
         return Campaign.open(self.folder, pool=pool, model=linear_model())
 
     def state(self) -> State:
-        return CampaignFolder(self.folder).state()
+        return Campaign(self.folder).state()
 
     @rule()
     def run(self) -> None:
@@ -116,7 +115,7 @@ class Campaigns(RuleBasedStateMachine):
         asked = sorted(name for group in self.state().groups for name in group if name not in self.withdrawn)
         names = data.draw(st.lists(st.sampled_from(asked), min_size=1, max_size=len(asked), unique=True))
         answers = {name: data.draw(st.sampled_from(ANSWERS)) for name in names}
-        folder = CampaignFolder(self.folder)
+        folder = Campaign(self.folder)
         if data.draw(st.booleans()):
             folder.import_labels(self.table(answers), POOL)
         else:
@@ -138,7 +137,7 @@ class Campaigns(RuleBasedStateMachine):
         path = self.root / "labels.csv"
         path.write_text(f"id,label\n{good},yes\n{lines[wrong]}\n")
         with pytest.raises(LabelsRefused):
-            CampaignFolder(self.folder).import_labels(path, POOL)
+            Campaign(self.folder).import_labels(path, POOL)
         assert self.state() == state
 
     @rule(name=st.sampled_from(POOL.ids.tolist()))
@@ -148,7 +147,7 @@ class Campaigns(RuleBasedStateMachine):
         trainable = {each for group in range(len(state.groups)) for each in state.trainable(group)}
         first = set(state.groups[0]) - self.withdrawn if state.groups else set()
         if trainable != {name} and first != {name} and len(self.withdrawn) < 3:
-            CampaignFolder(self.folder).withdraw(name)
+            Campaign(self.folder).withdraw(name)
             self.withdrawn.add(name)
 
     @rule()
@@ -156,7 +155,7 @@ class Campaigns(RuleBasedStateMachine):
         """Not if that would leave nothing at all to train on."""
         state = self.state()
         if any(state.trainable(group) for group in range(len(state.groups))):
-            CampaignFolder(self.folder).close_round()
+            Campaign(self.folder).close_round()
 
     @rule(point=st.sampled_from([None, *GIVE_UP]))
     def give_up(self, point: str | None) -> None:
@@ -165,7 +164,7 @@ class Campaigns(RuleBasedStateMachine):
         is_open = state.open_charge is not None and isinstance(state.open_charge[1], ChargedTraining)
         with dying_at(point or "nowhere"):
             try:
-                CampaignFolder(self.folder).give_up()
+                Campaign(self.folder).give_up()
             except NothingToGiveUp:
                 assert not is_open
                 return
@@ -179,14 +178,14 @@ class Campaigns(RuleBasedStateMachine):
         missing = [name for group in range(len(state.groups)) for name in state.missing(group)]
         if missing:
             answers = dict.fromkeys(missing, "yes")
-            CampaignFolder(self.folder).import_labels(self.table(answers), POOL)
+            Campaign(self.folder).import_labels(self.table(answers), POOL)
             self.acknowledged |= dict.fromkeys(missing, 1)
 
     @invariant()
     def everything_promised_holds(self) -> None:
         if not self.folder.exists():
             return
-        campaign = CampaignFolder(self.folder)
+        campaign = Campaign(self.folder)
         state = campaign.state()
         charges = [charge for _, charge in state.charges]
         # Charges are only added, each as planned; spending never falls and stays within the budget.

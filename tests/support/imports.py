@@ -15,6 +15,7 @@ LAYERS = (
     "training",
     "models",
     "data",
+    "labels",
     "campaign",
     "audit",
     "reports",

@@ -14,7 +14,6 @@ import numpy as np
 
 import dpal
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.folder import CampaignFolder
 from dpal.data import Pool, from_arrays, load_dataset
 
 RECORDS, INITIAL, QUERIES = 150, 40, (30, 20)
@@ -98,9 +97,9 @@ def main() -> None:
     elif action == "run":
         print(json.dumps(reopened(folder).run().to_json()))
     elif action == "give-up":
-        print(json.dumps(asdict(CampaignFolder(folder).give_up(reason="it never ends", settings=sys.argv[3:]))))
+        print(json.dumps(asdict(Campaign(folder).give_up(reason="it never ends", settings=sys.argv[3:]))))
     elif action == "import":
-        print(json.dumps(CampaignFolder(folder).import_labels(sys.argv[3], small_pool())), flush=True)
+        print(json.dumps(Campaign(folder).import_labels(sys.argv[3], small_pool())), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,60 +1,56 @@
 """The campaign that users hold: created once, opened ever after."""
 
-import inspect
-import json
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
+from numpy.typing import NDArray
 
-from dpal.campaign import faults
-from dpal.campaign.changed_config import current_config, require_recorded
-from dpal.campaign.config import (
-    NAME,
-    CampaignConfig,
-    Model,
-    Text,
-    checked_config,
-    read_config,
-    training_section,
-)
-from dpal.campaign.contents import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
-from dpal.campaign.files import sync_folder, write_text, write_whole
-from dpal.campaign.folder import CampaignFolder
-from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
-from dpal.campaign.giving_up import Abandoned
-from dpal.campaign.head import remember
-from dpal.campaign.held_out import require_held_out
-from dpal.campaign.oracles import Oracle, SimulatedOracle, as_oracle
-from dpal.campaign.runner import CampaignRun, Parts, created_fact
-from dpal.campaign.state import WEIGHTS
-from dpal.campaign.store import Store
-from dpal.data import Pool, tokenized
-from dpal.data.records import Records, TextRecords
-from dpal.data.sources import open_pool, with_absolute_paths
-from dpal.errors import InvalidArgument
-from dpal.models.registry import build_model, maker_of
-from dpal.planning.plan import Plan
-from dpal.randomness import new_key
-from dpal.selection.acquisition import ACQUISITIONS, Acquisition
-from dpal.selection.acquisition_checks import require_separate_records
-from dpal.training.learner import Learner
+from dpal.campaign import given_up_phase, labelling, withdrawal
+from dpal.campaign.campaign_pool import open_data
+from dpal.campaign.changed_config import require_recorded
+from dpal.campaign.config import CampaignConfig, Text, checked_config, read_config, training_section
+from dpal.campaign.fingerprints import Contents
+from dpal.campaign.given_up_phase import Abandoned
+from dpal.campaign.layout import CONFIG
+from dpal.campaign.leftovers import has_leftovers
+from dpal.campaign.lock import writer_of
+from dpal.campaign.reader import Reader
+from dpal.campaign.state import State
+from dpal.campaign.status import Status
+from dpal.campaign.store import Recorded
+from dpal.campaign.verification import Verification, verified
+from dpal.campaign.writer import writing
+from dpal.data import Pool
+from dpal.errors import CampaignBusy, InvalidArgument
+from dpal.labels.oracles import OracleLike, oracle_name
+from dpal.planning.plan import Plan, Schedule
+from dpal.selection.acquisition import Acquisition
 from dpal.training.settings import ComputeSettings, TrainingSettings
-from dpal.training.sources import Readable
 
-# What create and open take as a model: a torch module, a name or import path, or a function that makes one.
-ModelLike = Any
+if TYPE_CHECKING:
+    from dpal.campaign.parts import ModelLike, Parts
+    from dpal.campaign.runner import Runner
+
+_ATTEMPTS, _PAUSE_SECONDS = 10, 0.05
 
 
-class Campaign(CampaignRun):
-    """A differentially private active-learning campaign in a folder."""
+class Campaign:
+    """A differentially private active-learning campaign in a folder.
 
-    config: CampaignConfig
+    `Campaign(folder)` reads it and takes answers and withdrawals; `create` and `open` also load its data and model, so
+    that it can run. Only they import torch, which takes seconds.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.reader = Reader(folder)
+        self._runner: Runner | None = None
+        # The configuration that the runner works with.
+        self._config: CampaignConfig | None = None
 
     @classmethod
     def create(
@@ -63,9 +59,9 @@ class Campaign(CampaignRun):
         *,
         plan: Plan,
         pool: Pool,
-        model: ModelLike,
+        model: "ModelLike",
         acquisition: str | Acquisition = "entropy",
-        oracle: Oracle | Callable[[str, Any], object] | str = "files",
+        oracle: OracleLike = "files",
         evaluation: Pool | None = None,
         evaluation_is_public: bool = False,
         training: TrainingSettings | Mapping[str, Any] | None = None,
@@ -78,9 +74,11 @@ class Campaign(CampaignRun):
     ) -> "Campaign":
         """A new campaign from objects. Opening it again takes the same pool and model.
 
-        `initial` are ids of records that are labelled already; otherwise the initial set is drawn at random. Where ids
-        are not declared free of content, tables for people hold opaque names in their place.
+        `initial` are ids of records that are already labelled; otherwise the initial set is drawn at random. Unless ids
+        are declared free of content, tables for people show opaque names instead.
         """
+        from dpal.campaign.parts import described_acquisition, parts_of
+
         if ids_are_free_of_content:
             pool = replace(pool, ids_are_free_of_content=True)
         _require_public(evaluation, evaluation_is_public)
@@ -88,15 +86,14 @@ class Campaign(CampaignRun):
             "model": {"name": model, "options": {}} if isinstance(model, str) else None,
             "training": training_section(training, compute),
             "text": text.model_dump() if isinstance(text, Text) else text,
-            "acquisition": _described(acquisition),
-            "oracle": as_oracle(oracle).name,
+            "acquisition": described_acquisition(acquisition),
+            "oracle": oracle_name(oracle),
             "seed": seed,
             "not_private": not_private,
         }
         config = checked_config(given)
-        parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
-        _create(Path(folder), config, parts, plan, initial)
-        return cls._opened(folder, config, parts)
+        parts = parts_of(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
+        return cls._created(folder, config, parts, plan, initial)
 
     @classmethod
     def from_config(
@@ -107,15 +104,19 @@ class Campaign(CampaignRun):
         base: Path | str = ".",
         tell: Callable[[str], None] = lambda words: None,
     ) -> "Campaign":
-        """A new campaign from a configuration alone; its paths are taken from `base` on."""
-        config = _resolved(config, Path(base))
+        """A new campaign from a configuration alone. Its relative paths start at `base`."""
+        from dpal.campaign.parts import parts_of, resolved_config
+
+        config = resolved_config(config, Path(base))
         if config.data is None or config.plan is None or config.model is None:
-            raise InvalidArgument("the configuration", "without data, plan or model", "complete: all three are needed")
-        parts = replace(_parts(config), tell=tell)
+            missing = [name for name in ("data", "plan", "model") if getattr(config, name) is None]
+            raise InvalidArgument(
+                "the configuration", f"without {', '.join(missing)}", "complete: data, plan and model"
+            )
+        parts = replace(parts_of(config), tell=tell)
         tell(f"{len(parts.pool):,} records in the pool")
         plan = config.plan.plan(len(parts.pool))
-        _create(Path(folder), config, parts, plan, ())
-        return cls._opened(folder, config, parts)
+        return cls._created(folder, config, parts, plan, ())
 
     @classmethod
     def open(
@@ -123,343 +124,213 @@ class Campaign(CampaignRun):
         folder: Path | str,
         *,
         pool: Pool | None = None,
-        model: ModelLike = None,
-        oracle: Oracle | Callable[[str, Any], object] | str | None = None,
+        model: "ModelLike" = None,
+        oracle: OracleLike | None = None,
         evaluation: Pool | None = None,
         evaluation_is_public: bool = False,
         acquisition: Acquisition | None = None,
         tell: Callable[[str], None] = lambda words: None,
     ) -> "Campaign":
-        """A campaign that exists. What its configuration cannot say must be given, as it was when it was created."""
-        _require_public(evaluation, evaluation_is_public)
-        read_config(Path(folder) / NAME)
-        config = current_config(Path(folder), CampaignFolder(folder).state().settings)
-        parts = _parts(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
-        return cls._opened(folder, config, replace(parts, tell=tell))
-
-    def export_model(self, file: Path | str) -> dict[str, Any]:
-        """The newest model's weights as one safetensors file, and all that is needed to use it elsewhere."""
-        facts, config = super().export_model(file), self.config
-        records = self._learner_at(self.state()).records
-        scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
-        return facts | {
-            # None: it came from Python.
-            "model": config.model
-            and {
-                "name": config.model.name,
-                "options": {
-                    key: _last_part(value)
-                    for key, value in _model_options(config.model, self.parts.pool, records).items()
-                },
-            },
-            "text": config.text and {**config.text.model_dump(), "tokenizer": _last_part(config.text.tokenizer)},
-            "inputs": [
-                {
-                    "name": name,
-                    "shape": list(part.shape),
-                    "kind": str(part.dtype),
-                    # Bytes become (value / 255 − mean) / deviation.
-                    "scaling": scaling if part.dtype == np.uint8 else None,
-                }
-                for name, part in records.form.items()
-            ],
-        }
-
-    def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
-        """Give up the phase that is open, as in CampaignFolder; this campaign goes on with the new settings."""
-        result = super().give_up(reason=reason, settings=settings)
-        self.config = current_config(self.folder, self.state().settings)
-        make, training = self.parts.learner, self.config.training
-
-        def learner(records: Records) -> Learner:
-            made = make(records)
-            return Learner(made.model, made.records, multi_label=made.multi_label, settings=training, compute=training)
-
-        self._learner = self._loaded = None
-        self.parts = replace(self.parts, learner=learner)
-        return result
-
-    @classmethod
-    def _opened(cls, folder: Path | str, config: CampaignConfig, parts: Parts) -> "Campaign":
-        campaign = cls(folder, parts)
-        require_recorded(Path(folder), config, campaign.state().settings)
-        campaign.config = config
+        """An existing campaign, ready to run. What its configuration cannot name must be given as at its creation."""
+        campaign = cls(folder)
+        campaign.load(
+            pool=pool,
+            model=model,
+            oracle=oracle,
+            evaluation=evaluation,
+            evaluation_is_public=evaluation_is_public,
+            acquisition=acquisition,
+            tell=tell,
+        )
         return campaign
 
+    def load(
+        self,
+        *,
+        pool: Pool | None = None,
+        model: "ModelLike" = None,
+        oracle: OracleLike | None = None,
+        evaluation: Pool | None = None,
+        evaluation_is_public: bool = False,
+        acquisition: Acquisition | None = None,
+        tell: Callable[[str], None] = lambda words: None,
+    ) -> None:
+        """Load the data and the model, as `open` does, so that the campaign can run."""
+        from dpal.campaign.parts import parts_of
 
-def _last_part(value: Any) -> Any:
-    """A card is handed on: of a folder on this machine, its name says enough."""
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+        _require_public(evaluation, evaluation_is_public)
+        read_config(self.folder / CONFIG)
+        config = self.reader.config()
+        parts = parts_of(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
+        self._use(config, replace(parts, tell=tell))
+
+    @classmethod
+    def _created(
+        cls, folder: Path | str, config: CampaignConfig, parts: "Parts", plan: Plan, initial: Sequence[str]
+    ) -> "Campaign":
+        from dpal.campaign.creation import create_folder
+
+        create_folder(Path(folder), config, parts, plan, initial)
+        campaign = cls(folder)
+        campaign._use(config, parts)
+        return campaign
+
+    def _use(self, config: CampaignConfig, parts: "Parts") -> None:
+        from dpal.campaign.runner import Runner
+
+        runner = Runner(self.reader, parts)
+        require_recorded(self.folder, config, self.reader.known_state().settings)
+        self._runner, self._config = runner, config
+
+    @property
+    def runner(self) -> "Runner":
+        """What carries out steps; only for campaigns that were created or opened with their data and model."""
+        if self._runner is None:
+            raise TypeError("This campaign was opened without its data and model. Use Campaign.open(...).")
+        return self._runner
+
+    @property
+    def parts(self) -> "Parts":
+        """The campaign's pool, model, acquisition function and oracle."""
+        return self.runner.parts
+
+    @parts.setter
+    def parts(self, parts: "Parts") -> None:
+        self.runner.parts = parts
+
+    @property
+    def folder(self) -> Path:
+        return self.reader.folder
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as it was recorded."""
+        return self.reader.plan
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.reader.schedule
+
+    @property
+    def config(self) -> CampaignConfig:
+        """The configuration that counts now."""
+        return self.reader.config() if self._config is None else self._config
+
+    def state(self) -> State:
+        """Everything that has happened so far."""
+        return self.reader.state()
+
+    def status(self) -> Status:
+        """Where the campaign stands."""
+        return self.reader.status()
+
+    def running(self) -> str | None:
+        """Which process is writing now, in words."""
+        return writer_of(self.folder)
+
+    def ledger(self) -> dict[str, object]:
+        """What was charged, for any accountant."""
+        return self.reader.ledger()
+
+    def contents(self) -> Contents:
+        """Ids and fingerprints of the records that the campaign was created with. Never to be released."""
+        return self.reader.contents()
+
+    def open_data(self) -> Pool:
+        """The pool that the configuration names."""
+        return open_data(self.config, folder=self.folder)
+
+    def run(self) -> Status:
+        """Continue until labels are missing or everything is done. It may be called again at any time."""
+        return self.runner.run()
+
+    def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
+        return self.runner.simulated_scores(group)
+
+    def export_model(self, file: Path | str) -> dict[str, Any]:
+        """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+        from dpal.campaign.recorded_model import export_model
+
+        status, state = self.status(), self.reader.known_state()
+        return export_model(Path(file), self.runner.model, state, status, config=self.config, parts=self.parts)
+
+    def add_answers(self, answers: Mapping[str, object], *, source: str) -> dict[str, int]:
+        """Record answers by record id, all or none; returns how many were new, corrected, unchanged and withdrawn.
+
+        An answer is a class's name or number, one target per class for several labels, skip or cannot-tell. `source`
+        says who answered, for the campaign's own records.
+        """
+        with writing(self.reader) as writer:
+            return labelling.add_answers(writer, answers, source=source)
+
+    def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
+        """Record the answers of a filled-in table, all or none; returns the counts of `add_answers`."""
+        return labelling.import_labels(self.reader, Path(file), pool)
+
+    def export_labels(self, folder: Path | str, pool: Pool) -> int:
+        """Write the records that wait for an answer to a folder; returns how many there are."""
+        return labelling.export_labels(self.reader, Path(folder), pool)
+
+    def close_round(self) -> int:
+        """Continue without the missing answers, which may still come later; returns how many are missing."""
+        return labelling.close_round(self.reader)
+
+    def identify(self, names: Sequence[str]) -> dict[str, str | None]:
+        """The record ids for names used outside; None if no record has the name. Only for people who may see ids."""
+        known = self.reader.names(self.reader.contents())
+        return {name: known.id_of(name) for name in names}
+
+    def withdraw(self, ids: Iterable[str] | str, *, reason: str = "") -> int:
+        """Take records out for good, all or none; returns how many are new. They are not used again.
+
+        What was charged and released before stays as it is.
+        """
+        return withdrawal.withdraw(self.reader, [ids] if isinstance(ids, str) else ids, reason=reason)
+
+    def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
+        """Give up the training phase that is charged and cannot end. Later phases start from the newest recorded model.
+
+        `settings` change how later phases are trained: `["training.learning_rate=0.001"]`.
+        """
+        with writing(self.reader) as writer:
+            result = given_up_phase.give_up(writer, reason=reason, settings=settings)
+        if self._runner is not None:
+            self._config = self.reader.config()
+            self._runner.train_with(self._config)
+        return result
+
+    def verify(self, *, recompute: bool | None = True) -> Verification:
+        """Recompute every ε from the facts and compare with what was planned; without `recompute`, all but the ε.
+
+        None recomputes if that takes seconds and not minutes. The whole chain is read from the disk in any case.
+        """
+        recorded, sealed = self._facts_and_keys()
+        verification = verified(self.folder, recorded, sealed, recompute=recompute)
+        if not verification.holds and self.state().last > len(recorded):
+            # Someone wrote in the meantime: the files are newer than the facts that they were compared with.
+            return self.verify(recompute=recompute)
+        return verification
+
+    def _facts_and_keys(self) -> tuple[list[Recorded], list[int]]:
+        """Both as of one moment. What a dead writer left behind is removed; a living writer is waited for."""
+        self.reader.forget()
+        attempt = 1
+        while True:
+            with self.reader.open_store() as store:
+                sealed = store.keys.charges()
+            recorded = list(self.reader.recorded)
+            if attempt == _ATTEMPTS or not has_leftovers(self.folder, self.reader.known_state(), sealed):
+                return recorded, sealed
+            # Opening for writing removes leftovers. If that is not possible, the checks say what is left over.
+            with suppress(CampaignBusy, OSError), writing(self.reader):
+                pass
+            time.sleep(_PAUSE_SECONDS)
+            attempt += 1
 
 
 def _require_public(evaluation: Pool | None, evaluation_is_public: bool) -> None:
     if evaluation is not None and not evaluation_is_public:
         raise InvalidArgument(
-            "evaluation_is_public", False, "True: scores on the evaluation's records are shown, so these are public"
+            "evaluation_is_public", False, "True: scores on the evaluation's records are shown, so they must be public"
         )
-
-
-def _resolved(config: CampaignConfig, base: Path) -> CampaignConfig:
-    """The configuration with absolute paths, and with the tokenizer that a text classifier needs."""
-    changes: dict[str, Any] = {}
-    if config.data is not None:
-        options = with_absolute_paths(config.data.options, base)
-        changes["data"] = config.data.model_copy(update={"options": options})
-    if config.evaluation is not None:
-        options = with_absolute_paths(config.evaluation.options, base)
-        changes["evaluation"] = config.evaluation.model_copy(update={"options": options})
-    if config.model is not None and config.model.name == "text-classifier" and config.text is None:
-        changes["text"] = Text(tokenizer=str(config.model.options.get("name", "")))
-    text = changes.get("text", config.text)
-    if text is not None and (base / text.tokenizer).is_dir():
-        changes["text"] = text.model_copy(update={"tokenizer": str((base / text.tokenizer).resolve())})
-    if config.model is not None and (base / str(config.model.options.get("name", "\0"))).is_dir():
-        options = config.model.options | {"name": str((base / config.model.options["name"]).resolve())}
-        changes["model"] = config.model.model_copy(update={"options": options})
-    return config.model_copy(update=changes)
-
-
-def _parts(
-    config: CampaignConfig,
-    *,
-    pool: Pool | None = None,
-    model: ModelLike = None,
-    oracle: Oracle | Callable[[str, Any], object] | str | None = None,
-    evaluation: Pool | None = None,
-    acquisition: str | Acquisition | None = None,
-) -> Parts:
-    if (config.seed is not None) != config.not_private:
-        raise InvalidArgument(
-            "not_private", config.not_private, "true with a seed and false without: a seed makes noise predictable"
-        )
-    if pool is None:
-        if config.data is None:
-            raise InvalidArgument("pool", None, "given: this campaign was made from a pool in Python")
-        pool = open_pool(config.data.source, config.data.options)
-        if config.data.ids_are_free_of_content:
-            pool = replace(pool, ids_are_free_of_content=True)
-    if evaluation is None and config.evaluation is not None:
-        evaluation = open_pool(config.evaluation.source, config.evaluation.options)
-    if evaluation is not None and not evaluation.labelled().any():
-        raise InvalidArgument("the evaluation's pool", "without labels", "labelled, or left out")
-    if evaluation is not None and (evaluation.classes, evaluation.multi_label) != (pool.classes, pool.multi_label):
-        raise InvalidArgument("the evaluation's classes", evaluation.classes, f"the pool's: {', '.join(pool.classes)}")
-    inputs = _inputs(pool, config.text)
-    if model is None and config.model is None:
-        raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
-    chosen = model if model is not None and not isinstance(model, str) else None
-    scorer = _acquisition(config, pool, acquisition)
-
-    def learner(records: Records) -> Learner:
-        built = _built(config.model, pool, records, config.seed) if chosen is None else _module(chosen)
-        training = config.training
-        return Learner(built, records, multi_label=pool.multi_label, settings=training, compute=training)
-
-    return Parts(
-        pool=pool,
-        inputs=inputs,
-        learner=learner,
-        acquisition=scorer,
-        foreign_code=foreign_code(scorer, chosen if chosen is not None else config.model and config.model.name),
-        oracle=as_oracle(config.oracle if oracle is None else oracle),
-        evaluation_as_given=evaluation,
-        evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
-        evaluated_classes=tuple(config.evaluation.classes)
-        if config.evaluation is not None and config.evaluation.classes
-        else None,
-    )
-
-
-def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | None) -> Acquisition:
-    """The acquisition function, checked: one that mixes records is refused, also when a campaign is opened again."""
-    named = given is None or isinstance(given, str)
-    found = _named_acquisition(config, pool) if named else _require_acquisition(given)
-    if (found.classes, found.multi_label) != (len(pool.classes), pool.multi_label):
-        raise InvalidArgument(
-            f"the acquisition function {type(found).__qualname__}",
-            f"classes={found.classes}, multi_label={found.multi_label}",
-            f"classes={len(pool.classes)}, multi_label={pool.multi_label}, as the pool has",
-        )
-    planned, described = config.acquisition, _described(found)
-    if is_same_code(described["name"], planned.name) and not named and described["options"] != planned.options:
-        allowed = f"{planned.options}, as when the campaign was made"
-        raise InvalidArgument(f"the options of {type(found).__qualname__}", described["options"], allowed)
-    require_separate_records(found)
-    return found
-
-
-def _require_acquisition(given: object) -> Acquisition:
-    if isinstance(given, Acquisition):
-        return given
-    raise InvalidArgument(
-        "acquisition",
-        given,
-        f"one of {', '.join(ACQUISITIONS)}, or an object of a class of your own, such as Margin(classes=2), where "
-        "Margin is a subclass of dpal.selection.acquisition.Acquisition. A function alone does not say the range of "
-        "its scores (docs/selection.md)",
-    )
-
-
-def _named_acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
-    name = config.acquisition.name
-    if name not in ACQUISITIONS:
-        allowed = f"one of {', '.join(ACQUISITIONS)}"
-        if ":" in name:
-            allowed = "given again when opening, since it is code of your own: acquisition=..."
-        raise InvalidArgument("acquisition", name, allowed)
-    try:
-        return ACQUISITIONS[name](classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
-    except TypeError as error:
-        raise InvalidArgument(f"the options of {name}", config.acquisition.options, f"its own: {error}") from error
-
-
-def _inputs(pool: Pool, text: Text | None) -> Records:
-    """What the model reads: people read texts, models read numbers."""
-    if not isinstance(pool.records, TextRecords):
-        return pool.records
-    if text is None:
-        raise InvalidArgument("text", None, "given for a pool of texts: the tokenizer (a model's folder or hub name)")
-    return tokenized(pool, model=text.tokenizer, max_length=text.max_length).records
-
-
-def _module(given: ModelLike) -> Any:
-    """A torch module as it is, or what a function makes."""
-    return given if hasattr(given, "state_dict") or not callable(given) else given()
-
-
-def _described(acquisition: str | Acquisition) -> dict[str, Any]:
-    """An acquisition function as the configuration has it."""
-    if isinstance(acquisition, str):
-        return {"name": acquisition}
-    _require_acquisition(acquisition)
-    own = [each.name for each in fields(acquisition) if each.name not in ("classes", "multi_label")]
-    options = {name: getattr(acquisition, name) for name in own}
-    try:
-        options = json.loads(json.dumps(options))
-    except (TypeError, ValueError) as error:
-        allowed = "numbers, texts, or lists of these: they are part of the configuration"
-        raise InvalidArgument(f"the fields of {type(acquisition).__qualname__}", own, allowed) from error
-    return {"name": acquisition_name(acquisition), "options": options}
-
-
-def _built(model: Model | None, pool: Pool, records: Readable, seed: int | None) -> Any:
-    if model is None:
-        raise InvalidArgument("model", None, "given: this campaign was made from a model in Python")
-    return build_model(model.name, _model_options(model, pool, records), seed=seed)
-
-
-def _model_options(model: Model, pool: Pool, records: Readable) -> dict[str, Any]:
-    """With classes and channels from the pool where the model's function takes them and nobody said."""
-    options = dict(model.options)
-    takes = inspect.signature(maker_of(model.name)).parameters
-    if "classes" in takes:
-        options.setdefault("classes", len(pool.classes))
-    if "channels" in takes and "" in records.form and len(records.form[""].shape) == 3:
-        options.setdefault("channels", records.form[""].shape[0])
-    return options
-
-
-def _create(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
-    """Check everything, then make the folder, whole or not at all."""
-    folder = folder.absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidArgument("the folder", str(folder), "one that is new or empty. Nothing was changed")
-    pool = parts.pool
-    if plan.setting.pool_size != len(pool):
-        raise InvalidArgument("the plan's pool size", plan.setting.pool_size, f"{len(pool):,}, the pool's")
-    if not plan.selection_is_private and not config.not_private:
-        raise InvalidArgument(
-            "the selection",
-            "none",
-            "a private one. For a simulation in which nothing is private, say so: not_private and a seed",
-        )
-    if initial:
-        pool.positions(initial)
-        if len(set(initial)) != plan.groups[0].size or len(set(initial)) != len(initial):
-            raise InvalidArgument(
-                "the number of initial records", len(set(initial)), f"{plan.groups[0].size:,}, as the plan says"
-            )
-    key = new_key()
-    contents, broken = _read_all(pool, key)
-    if broken:
-        parts.tell(
-            f"{broken:,} records hold values that are not finite: they teach nothing, and their labels are wasted. "
-            "Better repair them first. (This is about private records.)"
-        )
-    if parts.evaluation_as_given is not None:
-        held_out, _ = _read_all(parts.evaluation_as_given, key)
-        require_held_out(parts.evaluation_as_given, pool, contents, held_out.fingerprints)
-    if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
-        raise InvalidArgument("oracle", "simulated", f"files: the pool {pool.name} has no labels of its own")
-    learner = parts.learner(parts.inputs)
-    if parts.evaluation is not None:
-        _require_same_shape(learner.records, parts.evaluation.records)
-    learner.rehearse(len(pool.classes), parts.acquisition.passes)
-    draft = folder.with_name(f".{folder.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    try:
-        # Labels and, while a step is under way, its key: for the owner's eyes.
-        draft.mkdir(mode=0o700, parents=True)
-        for part in ("checkpoints", "reports"):
-            (draft / part).mkdir()
-        faults.reached("create.folder")
-        write_whole(draft / WEIGHTS, learner.save)
-        faults.reached("create.weights")
-        contents.write(draft)
-        faults.reached("create.contents")
-        Store.create(draft, secret=key)
-        store = Store(draft)
-        fact = created_fact(
-            plan=plan,
-            pool=pool,
-            acquisition=parts.acquisition,
-            initial=initial,
-            weights=draft / WEIGHTS,
-            contents=contents,
-            config=config,
-            foreign_code=parts.foreign_code,
-        )
-        try:
-            remember(draft, [store.append(fact, after=0)])
-        finally:
-            store.close()
-        faults.reached("create.database")
-        write_text(draft / NAME, config.to_yaml())
-        faults.reached("create.configuration")
-        if folder.exists():
-            folder.rmdir()
-        draft.replace(folder)
-        sync_folder(folder.parent)
-        faults.reached("create.moved")
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
-    """Every record once: a broken one is better found now than in week 2, when the error would tell about it.
-
-    Says what each held, and how many hold values that are not finite.
-    """
-    records = pool.records
-    everyone = np.arange(len(records))
-    stamps = stamps_of(records, everyone, key)
-    found: list[bytes] = []
-    broken = 0
-    starts = range(0, len(records), CHUNK)
-    if isinstance(records, TextRecords):
-        found, starts = text_fingerprints(records.texts, key), range(0)
-    for start in track(starts, description=f"checking {pool.name}", console=Console(stderr=True), transient=True):
-        rows = records.read(everyone[start : start + CHUNK])
-        found += fingerprints(rows, key)
-        for part in rows.values() if isinstance(rows, dict) else (rows,):
-            if part.dtype.kind == "f":
-                broken += int((~np.isfinite(part.reshape(len(part), -1)).all(axis=1)).sum())
-    ids = tuple(pool.ids.tolist())
-    return Contents(ids=ids, fingerprints=tuple(found), stamps=tuple(stamps), key=key), broken
-
-
-def _require_same_shape(records: Readable, others: Readable) -> None:
-    wanted, found = ({name: part.shape for name, part in each.form.items()} for each in (records, others))
-    if found != wanted:
-        shown, allowed = (shapes.get("", shapes) for shapes in (found, wanted))
-        raise InvalidArgument("the shape of the evaluation's records", shown, f"{allowed}, the pool's")

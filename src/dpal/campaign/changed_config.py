@@ -1,27 +1,26 @@
 """A changed configuration: written next to the old one, recorded as a hash, then put in its place.
 
-Whenever the process dies in between, the file that has the recorded hash is there, and is taken.
+If the process dies in between, the file with the recorded hash is there and is used.
 """
 
 from pathlib import Path
 
-from dpal.campaign.config import NAME, CampaignConfig, read_config, settings_hash
+from dpal.campaign.config import CampaignConfig, read_config, settings_hash
 from dpal.campaign.files import sync_folder, write_text
+from dpal.campaign.layout import CONFIG, NEXT_CONFIG
 from dpal.errors import DamagedCampaign
-
-NEXT = f"{NAME}.next"
 
 
 def write_next(folder: Path, config: CampaignConfig) -> None:
-    """Put the new configuration on the disk. It counts once its hash is recorded."""
-    write_text(folder / NEXT, config.to_yaml())
+    """Write the new configuration to the disk. It is used once its hash is recorded."""
+    write_text(folder / NEXT_CONFIG, config.to_yaml())
 
 
 def current_config(folder: Path, settings: str) -> CampaignConfig:
-    """The configuration with this hash where there is one, and otherwise campaign.yaml as it is."""
-    config = read_config(folder / NAME)
-    if settings_hash(config) != settings and (folder / NEXT).is_file():
-        changed = read_config(folder / NEXT)
+    """The configuration with this hash, or campaign.yaml as it is if no file has it."""
+    config = read_config(folder / CONFIG)
+    if settings_hash(config) != settings and (folder / NEXT_CONFIG).is_file():
+        changed = read_config(folder / NEXT_CONFIG)
         if settings_hash(changed) == settings:
             return changed
     return config
@@ -31,18 +30,18 @@ def require_recorded(folder: Path, config: CampaignConfig, settings: str) -> Non
     """Refuse a configuration that is not the recorded one."""
     if settings_hash(config) != settings:
         raise DamagedCampaign(
-            f"{folder / NAME} is not as it was recorded. Put it back (only where data lies may change), or make a new "
-            "campaign. Nothing was changed."
+            f"{folder / CONFIG} differs from the configuration that was recorded. Restore it (only the places of the "
+            "data may change), or make a new campaign. Nothing was changed."
         )
 
 
 def settle(folder: Path, settings: str) -> None:
-    """Put a configuration whose hash is recorded in its place; remove one whose hash never was. For the writer only."""
-    waiting = folder / NEXT
+    """Put a changed configuration in its place if its hash is recorded; otherwise remove it. For the writer only."""
+    waiting = folder / NEXT_CONFIG
     if not waiting.is_file():
         return
-    if settings_hash(read_config(folder / NAME)) != settings == settings_hash(read_config(waiting)):
-        waiting.replace(folder / NAME)
+    if settings_hash(read_config(folder / CONFIG)) != settings == settings_hash(read_config(waiting)):
+        waiting.replace(folder / CONFIG)
     else:
         waiting.unlink()
     sync_folder(folder)

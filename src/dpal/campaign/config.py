@@ -15,8 +15,6 @@ from dpal.errors import InvalidArgument, MissingData
 from dpal.planning.request import PlanRequest
 from dpal.training.settings import ComputeSettings, TrainingSettings
 
-NAME = "campaign.yaml"
-
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,20 +30,20 @@ class _Source(_Section):
 class Data(_Source):
     """The pool."""
 
-    # For people to say: an id such as ill/03.png or SMITH_1950 tells something, and gets an opaque name outside.
+    # Only people can declare this: an id such as ill/03.png or SMITH_1950 reveals something and needs an opaque name.
     ids_are_free_of_content: bool = False
 
 
 class Evaluation(_Source):
-    """A held-out set. Its scores are shown in reports, so it must be public; that is for people to say."""
+    """A held-out set. Its scores are shown in reports, so it must be public, which only people can declare."""
 
     is_public: Literal[True]
-    # For several labels: the classes whose AUC is averaged; all where left out.
+    # For several labels: the classes whose AUC is averaged; all if left out.
     classes: list[str] | None = None
 
 
 class Model(_Section):
-    """A model by name or import path. The numbers of classes and channels come from the pool where left out."""
+    """A model by name or import path. The numbers of classes and channels come from the pool if left out."""
 
     name: str
     options: dict[str, Any] = Field(default_factory=dict)
@@ -83,7 +81,7 @@ class Acquire(_Section):
 
 
 class CampaignConfig(_Section):
-    """A whole campaign. Data, model or plan are missing where they were given in Python."""
+    """A whole campaign. Data, model or plan are missing if they were given in Python."""
 
     data: Data | None = None
     text: Text | None = None
@@ -102,7 +100,7 @@ class CampaignConfig(_Section):
 
 
 def settings_hash(config: CampaignConfig) -> str:
-    """The hash of a configuration, but for where data lies: that may move, and is checked by ids and classes."""
+    """The hash of a configuration without the places of data, which may move and are checked by ids and classes."""
     document = config.model_dump(mode="json", exclude={"data", "evaluation"})
     document["ids_are_free_of_content"] = config.data is not None and config.data.ids_are_free_of_content
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
@@ -120,7 +118,7 @@ def read_config(file: Path, settings: Sequence[str] = ()) -> CampaignConfig:
 
 
 def checked_config(document: object, settings: Sequence[str] = (), *, name: str = "the settings") -> CampaignConfig:
-    """A configuration from nested dictionaries. What is wrong is named with its place."""
+    """A configuration from nested dictionaries. An error names every wrong setting."""
     if not isinstance(document, Mapping):
         raise InvalidArgument("the configuration", name, "names and values")
     merged = dict(cast("Mapping[str, Any]", document))

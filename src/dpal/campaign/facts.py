@@ -3,36 +3,31 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, cast
 
 from dpal.errors import DamagedCampaign
+from dpal.labels.answers import Answer, answer_from_json
 from dpal.randomness import new_key
-
-# What an expert answers: a class number, targets for several labels, or one of the two words below.
-Answer: TypeAlias = int | tuple[float, ...] | str
-SKIPPED = "skip"
-CANNOT_TELL = "cannot-tell"
-NO_LABEL = (SKIPPED, CANNOT_TELL)
 
 
 def fresh_salt() -> str:
-    """Bits that nobody can guess."""
+    """Bits that cannot be guessed."""
     return new_key().hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Base of all facts. What is private is in no repr."""
+    """Base of all facts. Nothing private is shown in a repr."""
 
     kind: ClassVar[str]
 
     def body(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created(Fact):
-    """The campaign begins: the plan, whole, and which pool it is for."""
+    """The campaign begins: the whole plan, and which pool it is for."""
 
     kind: ClassVar[str] = "created"
     dpal_version: str
@@ -44,17 +39,17 @@ class Created(Fact):
     classes: tuple[str, ...]
     multi_label: bool
     acquisition: str
-    # Records that were labelled before, or () where the initial set is drawn at random.
+    # Records that were labelled before, or () if the initial set is drawn at random.
     initial: tuple[str, ...] = field(repr=False)
     # The hash of the file with the first weights.
     weights: str
-    # The hash of the configuration but for where the data lies, which may move.
+    # The hash of the configuration without the places of the data, which may move.
     settings: str
-    # A seed makes noise predictable. Then nothing is private, and everything says so.
+    # A seed makes noise predictable: nothing is private then, and every output says so.
     seed: int | None
-    # Import paths of code that is not dpal's and takes part: a model, an acquisition function.
+    # Import paths of code that is not dpal's and takes part: a model, an acquisition function, an oracle.
     foreign_code: tuple[str, ...] = ()
-    # Whether ids may leave the machine as they are; otherwise records have opaque names outside.
+    # Whether ids may leave the machine as they are; otherwise records get opaque names outside.
     ids_are_free_of_content: bool = False
 
 
@@ -98,13 +93,13 @@ class Answered(Fact):
     kind: ClassVar[str] = "answered"
     source: str
     answers: Mapping[str, Answer] = field(repr=False)
-    # Random: the hash of the chain is shown, and without this it would tell a guessed label from a wrong one.
+    # Random: the hash of the chain is shown, and without this it would confirm a correctly guessed label.
     salt: str = field(repr=False, default_factory=fresh_salt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(Fact):
-    """A group's round of labelling ends; what is not answered by now is left out, until an answer comes."""
+    """A group's round of labelling ends; records without an answer are left out until one comes."""
 
     kind: ClassVar[str] = "closed"
     group: int
@@ -112,9 +107,9 @@ class Closed(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced(Fact):
-    """A phase's model is made, and from here on belongs to its charge: this file and no other, whatever happens.
+    """A phase's model is made, and from now on this file and no other belongs to the charge, whatever happens.
 
-    Recorded before the file gets its name, so that no model is ever there to be seen that the facts do not know.
+    Recorded before the file gets its name, so that no model can ever be seen that the facts do not mention.
     """
 
     kind: ClassVar[str] = "produced"
@@ -153,14 +148,14 @@ class Evaluated(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Fact):
-    """The plan is carried out."""
+    """The whole plan has been carried out."""
 
     kind: ClassVar[str] = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(Fact):
-    """A step that was charged and had died is done again with the same sealed randomness."""
+    """A step that was charged and then died is repeated with the same sealed randomness."""
 
     kind: ClassVar[str] = "resumed"
     charge: int
@@ -168,31 +163,31 @@ class Resumed(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawn(Fact):
-    """Records that take part in nothing from here on. What was charged before stands."""
+    """Records that are never used again. What was charged before still counts."""
 
     kind: ClassVar[str] = "withdrawn"
     ids: tuple[str, ...] = field(repr=False)
     reason: str = field(repr=False)
-    # Random, as for answers: whose consent was withdrawn must not be guessed from the chain's hash.
+    # Random, as for answers: the chain's hash must not confirm a guess about who was withdrawn.
     salt: str = field(repr=False, default_factory=fresh_salt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp(Fact):
-    """A phase that is charged and cannot end is given up: its charge stands, and its model is never used."""
+    """A phase that is charged and cannot end is given up: its charge still counts, and its model is never used."""
 
     kind: ClassVar[str] = "given-up"
     charge: int
     phase: int
-    # The words of the person who gave it up. They stay in the folder.
+    # Why, in the words of the person who gave it up. It stays in the folder.
     reason: str = field(repr=False)
-    # The hash of the configuration from here on; it may differ from the one before in how to train.
+    # The hash of the configuration from now on; it may differ from the earlier one in how to train.
     settings: str
 
 
 KINDS: dict[str, type[Fact]] = {
-    each.kind: each
-    for each in (
+    kind_of_fact.kind: kind_of_fact
+    for kind_of_fact in (
         Created,
         ChargedSelection,
         ChargedTraining,
@@ -216,22 +211,12 @@ def to_text(fact: Fact) -> str:
 
 
 def from_text(kind: str, text: str) -> Fact:
-    """The fact, or an error where the text does not say one. The error quotes nothing: answers are private."""
+    """The fact that a text states. An error quotes nothing of the text: answers are private."""
     try:
         body = cast("dict[str, Any]", json.loads(text))
         made = {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
         if kind == Answered.kind:
-            made["answers"] = {name: _answer(value) for name, value in body["answers"].items()}
+            made["answers"] = {name: answer_from_json(value) for name, value in body["answers"].items()}
         return KINDS[kind](**made)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedCampaign(f"A fact of the kind {kind!r} cannot be read ({type(error).__name__}).") from error
-
-
-def _answer(value: object) -> Answer:
-    if isinstance(value, list):
-        return tuple(float(each) for each in cast("list[float]", value))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if value in NO_LABEL:
-        return str(value)
-    raise ValueError(value)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Files that are written completely or not at all, even after a power cut."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ def draft_of(path: Path) -> Path:
 
 
 def write_draft(path: Path, write: Callable[[Path], None]) -> Path:
-    """Let `write` fill the path's draft, and make it last. What cannot be written leaves nothing behind."""
+    """Let `write` fill the path's draft, and make it durable. A failure leaves nothing behind."""
     draft = draft_of(path)
     try:
         write(draft)
@@ -26,7 +26,7 @@ def write_draft(path: Path, write: Callable[[Path], None]) -> Path:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a draft next to the path, then put it in place at once."""
+    """Let `write` fill a draft next to the path, then rename it into place."""
     draft = write_draft(path, write)
     try:
         draft.replace(path)
@@ -36,7 +36,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def put_in_place(path: Path, sha256: str) -> bool:
-    """Whether the file with this hash is there, once its draft, if that is where it is, has got its name."""
+    """Whether the file with this hash is there, perhaps after its draft has been renamed into place."""
     if not is_whole(path, sha256):
         if not is_whole(draft_of(path), sha256):
             return False
@@ -46,7 +46,7 @@ def put_in_place(path: Path, sha256: str) -> bool:
 
 
 def is_whole(path: Path, sha256: str) -> bool:
-    """Whether the file is there, with this hash."""
+    """Whether the file exists and has this hash."""
     try:
         return digest(path) == sha256
     except (FileNotFoundError, IsADirectoryError):
@@ -54,7 +54,7 @@ def is_whole(path: Path, sha256: str) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
+    """Write a text file, completely or not at all."""
     write_whole(path, lambda draft: _fill(draft, text))
 
 
@@ -63,7 +63,7 @@ def _fill(draft: Path, text: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename last."""
+    """Make a rename in this folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

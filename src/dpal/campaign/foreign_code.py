@@ -1,9 +1,10 @@
-"""Code that takes part in a campaign and is not dpal's: its import paths, so that certificates can name it."""
+"""Code in a campaign that is not dpal's: its import paths, so that certificates can name it."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from dpal.imports import import_path
+from dpal.labels.oracles import Oracle, oracle_code
 from dpal.models.registry import MODELS
 from dpal.selection.acquisition import Acquisition
 from dpal.selection.acquisition_checks import is_foreign
@@ -17,26 +18,28 @@ def acquisition_name(acquisition: Acquisition) -> str:
 
 
 def is_same_code(one: str, other: str) -> bool:
-    """Whether two names mean the same code; what a script defines is called otherwise once the script is imported."""
+    """Whether two names mean the same code; a script's code has another module name once the script is imported."""
     if one == other or ":" not in one or ":" not in other:
         return one == other
     modules, names = zip(*(path.split(":", 1) for path in (one, other)), strict=True)
     return "__main__" in modules and names[0] == names[1]
 
 
-def foreign_code(acquisition: Acquisition, model: Any) -> tuple[str, ...]:
-    """The import paths of an acquisition function and a model (a name, an import path, a module, a function).
+def foreign_code(acquisition: Acquisition, model: Any, oracle: Oracle | None = None) -> tuple[str, ...]:
+    """The import paths of an acquisition function, a model (a name, an import path, a module, a function), an oracle.
 
-    Of a torch module that is put together from others, the outermost ones that are neither torch's nor dpal's.
+    For a torch module made of others, these are the outermost ones that are neither torch's nor dpal's.
     """
-    found = [import_path(acquisition)] if is_foreign(acquisition) else []
+    paths = [import_path(acquisition)] if is_foreign(acquisition) else []
+    if oracle is not None and (own_oracle := oracle_code(oracle)) is not None:
+        paths.append(own_oracle)
     if isinstance(model, str):
-        found += [model] if model not in MODELS and _package(model) not in _TRUSTED else []
+        paths += [model] if model not in MODELS and _package(model) not in _TRUSTED else []
     elif hasattr(model, "children"):
-        found += _outermost(model, _TRUSTED)
+        paths += _outermost(model, _TRUSTED)
     elif _package(import_path(model)) not in _TRUSTED:
-        found.append(import_path(model))
-    return tuple(sorted(set(found)))
+        paths.append(import_path(model))
+    return tuple(sorted(set(paths)))
 
 
 def _outermost(module: Any, trusted: tuple[str, ...]) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""A held-out set shares no record with the pool: its scores are shown, so they must be about public records alone."""
+"""The check that a held-out set shares no record with the pool: its scores are shown, so all of it must be public."""
 
 from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from dpal.campaign.contents import Contents, chunks, few, fingerprints, fingerprints_of
+from dpal.campaign.fingerprints import Contents, chunks, few, fingerprints, fingerprints_of
 from dpal.data import Pool
 from dpal.data.records import Form, Positions, Records, TextRecords, Values
 from dpal.errors import BadData
@@ -15,8 +15,8 @@ def require_held_out(
 ) -> None:
     """Refuse a held-out set with a record of the pool, by id or by contents.
 
-    Where its fingerprints are not given, they are taken of records in memory; those in files are compared when they
-    are read to be measured (`guarded`). Parts of one published dataset are told apart by their ids: some hold true
+    If its fingerprints are not given, they are computed for records in memory; records in files are compared when they
+    are read for the evaluation (`guarded`). Parts of one published dataset are compared by id only: some hold true
     duplicates, which are public.
     """
     if not (evaluation.ids_are_places and pool.ids_are_places):
@@ -24,23 +24,23 @@ def require_held_out(
         shared = [name for name in evaluation.ids.tolist() if name in known]
         if shared:
             raise _refused(f"{len(shared):,} id(s) with the pool: {few(shared)}")
-    everyone = np.arange(len(evaluation))
+    positions = np.arange(len(evaluation))
     if not _by_contents(evaluation, pool):
         return
-    if fingerprinted is None and not any(evaluation.records.stamps(everyone[:1])):
-        some = (fingerprints_of(evaluation.records, each, contents.key) for each in chunks(everyone))
-        fingerprinted = [fingerprint for each in some for fingerprint in each]
+    if fingerprinted is None and not any(evaluation.records.stamps(positions[:1])):
+        batches = (fingerprints_of(evaluation.records, batch, contents.key) for batch in chunks(positions))
+        fingerprinted = [fingerprint for batch in batches for fingerprint in batch]
     _require_other_contents(fingerprinted or (), frozenset(contents.fingerprints))
 
 
-def _require_other_contents(found: Collection[bytes], of_the_pool: Collection[bytes]) -> None:
-    shared = sum(each in of_the_pool for each in found)
+def _require_other_contents(fingerprinted: Collection[bytes], of_the_pool: Collection[bytes]) -> None:
+    shared = sum(fingerprint in of_the_pool for fingerprint in fingerprinted)
     if shared:
-        raise _refused(f"the contents of {shared:,} record(s) with the pool, under whatever ids")
+        raise _refused(f"the contents of {shared:,} record(s) with the pool, whatever their ids")
 
 
 def guarded(evaluation: Pool, inputs: Records, pool: Pool, contents: Contents) -> Records:
-    """What the model reads of the held-out set, where records that lie in files are compared as they are read."""
+    """What the model reads of the held-out set; records in files are compared with the pool as they are read."""
     if isinstance(evaluation.records, TextRecords) or not _by_contents(evaluation, pool):
         return inputs
     return _HeldOutRecords(inputs, contents)
@@ -52,13 +52,13 @@ def _by_contents(evaluation: Pool, pool: Pool) -> bool:
 
 def _refused(what: str) -> BadData:
     return BadData(
-        f"The held-out set shares {what}. Its scores are shown, so they must be about public records alone: leave what "
-        "is shared out of one of the two. Nothing was changed."
+        f"The held-out set shares {what}. Its scores are shown, so it may hold only public records: remove what is "
+        "shared from one of the two. Nothing was changed."
     )
 
 
 class _HeldOutRecords(Records):
-    """Records that are refused where the pool has them too."""
+    """Records that are refused if the pool has them too."""
 
     def __init__(self, records: Records, contents: Contents) -> None:
         self._records, self._key, self._of_the_pool = records, contents.key, frozenset(contents.fingerprints)

@@ -1,13 +1,20 @@
-"""What was charged, as mechanisms, and the ε that follows from the charges alone."""
+"""What was charged, as mechanisms, and the ε that follows from the charges alone, kept in the folder once computed."""
 
+import hashlib
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from dpal.campaign.facts import ChargedSelection, ChargedTraining
+from dpal import __version__
+from dpal.campaign.facts import ChargedSelection, ChargedTraining, to_text
+from dpal.campaign.files import write_text
+from dpal.campaign.layout import SPENT
 from dpal.campaign.state import Charge, State
-from dpal.planning.plan import Phase, Schedule
+from dpal.planning.plan import Phase, Plan, Schedule
 from dpal.planning.setting import Setting
 from dpal.planning.spending import Spending, spending
 from dpal.selection.registry import selection_from_json
@@ -36,7 +43,7 @@ class Ledger:
         return Ledger(phases=tuple(phases), selections=tuple(selections))
 
     def spending(self, setting: Setting) -> Spending | None:
-        """What has been spent on whom. None: nothing that touches a record has been charged."""
+        """What has been spent on each group. None if nothing that uses a record has been charged."""
         phases = self.phases
         if not phases:
             return None
@@ -54,7 +61,7 @@ class Ledger:
         return _epsilon(self, setting)
 
     def to_json(self, setting: Setting) -> dict[str, object]:
-        """For other people's accountants: what happened to a record of each group, in numbers."""
+        """For other accountants: what happened to a record of each group, in numbers."""
         return {
             "adjacency": "zero-out: one record replaced by a blank",
             "target_epsilon": setting.target_epsilon,
@@ -108,3 +115,40 @@ def planned_charge(charge: Charge, schedule: Schedule) -> Charge:
     if isinstance(charge, ChargedTraining):
         return charge_for_training(schedule, charge.phase)
     return charge_for_selection(schedule, charge.group)
+
+
+def epsilon_spent(folder: Path, state: State, plan: Plan) -> float:
+    """What all charges so far cost: as noted for exactly these charges, or computed from them and noted.
+
+    Without the note, a long plan takes a minute to recompute.
+    """
+    known = noted_epsilon(folder, state)
+    if known is not None:
+        return known
+    epsilon = Ledger.of(state).epsilon(plan.setting)
+    # Readers note it too. If they may not write, or another one is writing, nothing is lost.
+    with suppress(OSError):
+        charges = _hash_of_charges(state)
+        note = {"charges": charges, "epsilon": epsilon, "check": _check(charges, epsilon)}
+        write_text(folder / SPENT, json.dumps(note) + "\n")
+    return epsilon
+
+
+def noted_epsilon(folder: Path, state: State) -> float | None:
+    """The ε that was noted for exactly these charges. verify compares it with what it recomputes."""
+    try:
+        note = json.loads((folder / SPENT).read_text(encoding="utf-8"))
+        epsilon, charges = float(note["epsilon"]), _hash_of_charges(state)
+        return epsilon if (note["charges"], note["check"]) == (charges, _check(charges, epsilon)) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _hash_of_charges(state: State) -> str:
+    """The hash of everything that ε depends on: the plan's setting, the charges, and the version that computes."""
+    charges = [to_text(charge) for _, charge in state.charges]
+    return hashlib.sha256("\n".join((__version__, state.created.plan_hash, *charges)).encode()).hexdigest()
+
+
+def _check(charges: str, epsilon: float) -> str:
+    return hashlib.sha256(f"{charges} {epsilon!r}".encode()).hexdigest()

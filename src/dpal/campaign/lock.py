@@ -1,6 +1,5 @@
-"""One writer: whoever holds the lock on the campaign's lock file. The system lets go of it when a process dies."""
+"""One writer at a time: the holder of the lock on the folder's lock file. The system releases it if a process dies."""
 
-import fcntl
 import json
 import os
 import platform
@@ -10,34 +9,37 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpal.errors import CampaignBusy
+from filelock import FileLock, Timeout
 
-NAME = "writer.lock"
+from dpal.campaign.layout import LOCK, WRITER
+from dpal.errors import CampaignBusy
 
 
 @contextmanager
 def only_writer(folder: Path) -> Generator[None]:
-    """Inside, this process alone may write. A second one is refused at once."""
-    with (folder / NAME).open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise CampaignBusy(
-                f"{_holder(folder)} is writing to the campaign {folder}. Wait until it is done, or stop it; "
-                "dpal status works meanwhile. Nothing was changed."
-            ) from error
-        file.truncate(0)
+    """Inside, only this process may write. A second one is refused at once."""
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise CampaignBusy(
+            f"{_holder(folder)} is writing to the campaign {folder}. Wait until it is done, or stop it; "
+            "dpal status works in the meantime. Nothing was changed."
+        ) from error
+    # In a separate file: on Windows a locked file cannot be read.
+    note = folder / WRITER
+    try:
         who = {"process": os.getpid(), "machine": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-        file.write(json.dumps(who))
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
+        note.write_text(json.dumps(who), encoding="utf-8")
+        yield
+    finally:
+        # Before the release: afterwards it may be the next writer's.
+        note.unlink(missing_ok=True)
+        lock.release()
 
 
 def writer_of(folder: Path) -> str | None:
-    """Who is writing now, as far as this machine can tell. Without touching the lock, which somebody may be taking."""
+    """Who is writing now, as far as this machine can tell. It does not touch the lock, which someone may be taking."""
     who = _noted(folder)
     if who is None or (who["machine"] == platform.node() and not _is_alive(who["process"])):
         return None
@@ -50,19 +52,22 @@ def _holder(folder: Path) -> str:
 
 
 def _noted(folder: Path) -> dict[str, Any] | None:
-    """What the last writer wrote down. One that was killed leaves it behind."""
+    """What the last writer wrote down. A writer that was killed leaves it behind."""
     try:
-        who = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        who = json.loads((folder / WRITER).read_text(encoding="utf-8"))
         return who if {"process", "machine", "since"} <= set(who) else None
     except (OSError, ValueError, TypeError):
         return None
 
 
 def _is_alive(process: int) -> bool:
+    if os.name == "nt":
+        # There, signal 0 would end the process. The note of a killed writer stays until the next one writes.
+        return True
     try:
         os.kill(process, 0)
     except PermissionError:
-        return True  # somebody else's
+        return True  # it belongs to another user
     except (OSError, OverflowError):
         return False
     return True

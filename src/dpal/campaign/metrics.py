@@ -17,7 +17,7 @@ def metrics_of(
     classes: tuple[str, ...],
     evaluated: Sequence[str] | None = None,
 ) -> dict[str, float]:
-    """Accuracy and balanced accuracy; for several labels the AUC, mean over the classes that are evaluated."""
+    """Accuracy and balanced accuracy; for several labels, the mean AUC over the evaluated classes."""
     if multi_label:
         return _multi_label(logits, np.asarray(labels, dtype=np.float64), classes, evaluated)
     known = np.asarray(labels, dtype=np.int64)
@@ -33,18 +33,18 @@ def _multi_label(
     unknown = [name for name in wanted if name not in classes]
     if unknown:
         raise InvalidArgument("the classes to evaluate", unknown, f"of {', '.join(classes)}")
-    found: list[float] = []
+    areas: list[float] = []
     for name in wanted:
         column = classes.index(name)
         present = labels[:, column] >= 0.5
-        # A class that every record has, or none, has no AUC.
+        # A class that all records have, or none, has no AUC.
         if present.any() and not present.all():
-            found.append(_area(logits[:, column], present))
-    return {"auc": float(np.mean(found))} if found else {}
+            areas.append(_area(logits[:, column], present))
+    return {"auc": float(np.mean(areas))} if areas else {}
 
 
 def _area(scores: NDArray[np.float32], present: NDArray[np.bool_]) -> float:
-    """The probability that a present one scores above an absent one; ties count half."""
+    """The probability that a record with the class scores above one without it; ties count half."""
     ranks = rankdata(scores)
     positives = int(present.sum())
     return float((ranks[present].sum() - positives * (positives + 1) / 2) / (positives * (len(present) - positives)))

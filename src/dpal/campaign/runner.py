@@ -1,41 +1,30 @@
-"""The campaign itself: what is the next step? charge it, commit, run it, record it."""
+"""Running a campaign: what is the next step? Charge it, commit, run it, record it."""
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.campaign import faults
-from dpal.campaign.answers import read_answer
-from dpal.campaign.config import CampaignConfig, settings_hash
-from dpal.campaign.contents import CheckedRecords, Contents, write_stamps
-from dpal.campaign.facts import (
-    Answer,
-    Answered,
-    Created,
-    Evaluated,
-    Finished,
-    Produced,
-    Resumed,
-    Selected,
-    Trained,
-)
-from dpal.campaign.files import digest, put_in_place, write_draft, write_whole
-from dpal.campaign.folder import CampaignFolder, plan_hash
+from dpal.campaign import fault_points
+from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged
+from dpal.campaign.config import CampaignConfig
+from dpal.campaign.facts import Evaluated, Finished, Produced, Resumed, Selected, Trained
+from dpal.campaign.files import digest, put_in_place, write_draft
+from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.held_out import guarded, require_held_out
-from dpal.campaign.journal import Journal
-from dpal.campaign.ledger import charge_for_selection, charge_for_training
+from dpal.campaign.labelling import add_answers
+from dpal.campaign.layout import checkpoint_name
+from dpal.campaign.ledger import charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.metrics import metrics_of
-from dpal.campaign.oracles import Oracle, SimulatedOracle
-from dpal.campaign.spent import epsilon_spent
+from dpal.campaign.parts import Parts, with_training
+from dpal.campaign.reader import Reader
+from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
 from dpal.campaign.state import (
-    WEIGHTS,
     Charge,
     Finish,
     Nothing,
@@ -43,17 +32,18 @@ from dpal.campaign.state import (
     State,
     Train,
     WaitForLabels,
-    checkpoint_name,
     fold,
     next_step,
 )
 from dpal.campaign.status import Status, status_of
-from dpal.campaign.step_randomness import fresh_seal, randomness_of
+from dpal.campaign.step_randomness import fresh_key, randomness_of
+from dpal.campaign.writer import Writer, writing
 from dpal.data import Pool
-from dpal.data.records import Records, TextRecords
-from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.data.records import TextRecords
+from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
+from dpal.labels.answers import read_answer
+from dpal.labels.oracles import Oracle, SimulatedOracle
 from dpal.planning.certification import read_plan
-from dpal.planning.plan import Plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
@@ -63,38 +53,18 @@ from dpal.training.learner import Learner
 from dpal.training.sampling import BLANK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a campaign works with, beside its folder. None of it is in the database."""
+class Runner:
+    """A campaign with its data and model, which can carry out steps."""
 
-    pool: Pool
-    # What the model reads of the pool: texts as token numbers, anything else as it is.
-    inputs: Records
-    learner: Callable[[Records], Learner]
-    acquisition: Acquisition
-    oracle: Oracle
-    # A held-out set that is public, as it was given and as the model reads it; with the classes that count for several
-    # labels.
-    evaluation_as_given: Pool | None = None
-    evaluation: Pool | None = None
-    evaluated_classes: tuple[str, ...] | None = None
-    # Import paths of an acquisition function and a model that are not dpal's.
-    foreign_code: tuple[str, ...] = ()
-    # Told what happens, in words for people.
-    tell: Callable[[str], None] = field(default=lambda words: None)
-
-
-class CampaignRun(CampaignFolder):
-    """A campaign with its data and model: it can go on."""
-
-    def __init__(self, folder: Path | str, parts: Parts) -> None:
-        super().__init__(folder)
+    def __init__(self, reader: Reader, parts: Parts) -> None:
+        self.reader, self.folder = reader, reader.folder
+        self.plan, self.schedule = reader.plan, reader.schedule
         self.parts = parts
+        self.model = RecordedModel(reader.folder, lambda: self.parts.learner(self.parts.inputs))
         self._given_pool, self._given_inputs = parts.pool, parts.inputs
-        self._learner: Learner | None = None
-        self._loaded: str | None = None
         self._step_is_charged = False
-        state, contents = self.state(), self.contents()
+        contents = reader.contents()
+        state = reader.known_state()
         given, planned = acquisition_name(parts.acquisition), state.created.acquisition
         if not is_same_code(given, planned):
             raise InvalidArgument("acquisition", given, f"{planned}, as it was planned")
@@ -105,16 +75,20 @@ class CampaignRun(CampaignFolder):
             self.parts = replace(self.parts, evaluation=replace(parts.evaluation, records=records))
 
     def _take_records(self, state: State, contents: Contents) -> None:
-        """From here on there are the campaign's records alone: in its order, without withdrawn ones, each as it was."""
-        pool, inputs = self.require_pool(self._given_pool, contents), self._given_inputs
+        """Use only the campaign's own records: in its order, without withdrawn ones, each checked when it is read."""
+        folder, charged = self.folder, self._charge_words
+        pool, inputs = (
+            campaign_pool(self._given_pool, state, contents, folder=folder, charged=charged),
+            self._given_inputs,
+        )
         if pool is not self._given_pool:
             inputs = inputs.subset(self._given_pool.positions(pool.ids))
-        checked = CheckedRecords(contents, pool, lambda ids, what: self._records_refused(ids, what, contents))
+        checked = checked_records(pool, contents, folder=folder, charged=charged)
         if not isinstance(pool.records, TextRecords):
             pool, inputs = replace(pool, records=checked), checked
         self.parts = replace(self.parts, pool=pool, inputs=inputs)
         self._checked, self._withdrawn = checked, state.withdrawn
-        self._learner, self._loaded = None, None
+        self.model.reset()
         self._check_files()
 
     def _check_files(self) -> None:
@@ -123,71 +97,77 @@ class CampaignRun(CampaignFolder):
 
     def _charge_words(self) -> str:
         if not self._step_is_charged:
-            return super()._charge_words()
+            return nothing_charged()
         return "The step under way stays charged and nothing is lost: run again once this is settled."
 
-    def run(self) -> Status:
-        """Go on until labels are missing or everything is done. Call it again whenever; it continues where it was."""
-        # Recorded, chained and certified once; certified again before anything is charged on it.
-        read_plan(json.dumps(self.state().created.plan), import_code=True)
-        with self._writer() as journal:
-            if journal.state.withdrawn != self._withdrawn:
-                self._take_records(journal.state, self.contents())
-            while self._one_step(journal):
-                pass
-            return status_of(self.folder, journal.state, self.plan)
+    def train_with(self, config: CampaignConfig) -> None:
+        """Train with this configuration's settings from now on."""
+        self.parts = with_training(self.parts, config)
+        self.model.reset()
 
-    def _one_step(self, journal: Journal) -> bool:
-        state = journal.state
+    def run(self) -> Status:
+        """Continue until labels are missing or everything is done."""
+        # It was certified before it was recorded, and is certified again before anything is charged on it.
+        read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
+        with writing(self.reader) as writer:
+            if writer.state.withdrawn != self._withdrawn:
+                self._take_records(writer.state, self.reader.contents())
+            while self._one_step(writer):
+                pass
+            return status_of(self.folder, writer.state, self.plan)
+
+    def _one_step(self, writer: Writer) -> bool:
+        state = writer.state
         self._step_is_charged = state.open_charge is not None
         if self._must_evaluate(state):
-            self._evaluate(journal)
+            self._evaluate(writer)
             return True
         match next_step(state, self.schedule):
             case Select(group):
-                self._select(journal, group)
+                self._select(writer, group)
             case Train(phase):
-                self._train(journal, phase)
+                self._train(writer, phase)
             case WaitForLabels(group):
-                return self._ask(journal, group)
+                return self._ask(writer, group)
             case Finish():
-                faults.reached("finish.before-record")
-                journal.add(Finished())
-                faults.reached("finish.recorded")
+                fault_points.reached("finish.before-record")
+                writer.add(Finished())
+                fault_points.reached("finish.recorded")
                 self.parts.tell("the campaign is finished")
             case Nothing():
                 return False
         return True
 
-    def _charged(self, journal: Journal, charge: Charge, point: str) -> tuple[int, Randomness, State]:
-        """Charge and commit, or take up a charge that was committed before; then the step's own randomness.
+    def _charged(self, writer: Writer, charge: Charge, point: str) -> tuple[int, Randomness, State]:
+        """Charge and commit, or resume a charge that was committed before; then the step's own randomness.
 
-        The step sees the facts up to its charge and no later ones, so doing it again is doing the same. Only
-        withdrawals count whenever they come: they bring a new key, so it is another step, and the only one that ends.
+        The step sees the facts up to its charge and no later ones, so repeating it gives the same result. Only
+        withdrawals count whenever they come: they bring a new key, which makes it another step, and the only one
+        that is completed.
         """
-        state = journal.state
+        state = writer.state
         seed = state.created.seed
         if state.open_charge is None:
-            faults.reached(f"{point}.before-charge")
-            number = journal.add(charge, seal=fresh_seal(seed, len(state.charges)))
-            # This process has certified the plan, so it is quick here; status reads it while the step runs.
-            epsilon_spent(self.folder, journal.state, self.plan)
+            fault_points.reached(f"{point}.before-charge")
+            number = writer.add(charge, seal=fresh_key(seed, len(state.charges)))
+            # Quick here, because this process has certified the plan; status reads it while the step runs.
+            epsilon_spent(self.folder, writer.state, self.plan)
         else:
             number = state.open_charge[0]
-            journal.add(Resumed(charge=number))
+            writer.add(Resumed(charge=number))
             self.parts.tell("resuming a step that was charged: same charge, same randomness")
         self._step_is_charged = True
-        faults.reached(f"{point}.charged")
-        key = journal.store.keys.read(journal.state.sealed_with or number)
-        seen = replace(journal.state_at(number), withdrawn=journal.state.withdrawn)
+        fault_points.reached(f"{point}.charged")
+        key = writer.store.keys.read(writer.state.sealed_with or number)
+        seen = replace(writer.state_at(number), withdrawn=writer.state.withdrawn)
         return number, randomness_of(key, seed), seen
 
-    def _select(self, journal: Journal, group: int) -> None:
+    def _select(self, writer: Writer, group: int) -> None:
         if group > 0:
-            self._ready(journal.state)
-        charge, randomness, seen = self._charged(journal, charge_for_selection(self.schedule, group), "select")
+            self._ready(writer.state)
+        charge, randomness, seen = self._charged(writer, charge_for_selection(self.schedule, group), "select")
         chosen = self._chosen(seen, group, randomness)
-        faults.reached("select.chosen")
+        fault_points.reached("select.chosen")
         fact = Selected(
             charge=charge,
             group=group,
@@ -195,11 +175,11 @@ class CampaignRun(CampaignFolder):
             retired=tuple(str(name) for name in chosen.retired),
             threshold=chosen.threshold,
         )
-        journal.add(fact, unseal=journal.state.sealed_with)
-        faults.reached("select.recorded")
-        of, planned = "the initial set" if group == 0 else f"query {group}", self.plan.groups[group].size
+        writer.add(fact, unseal=writer.state.sealed_with)
+        fault_points.reached("select.recorded")
+        what, planned = "the initial set" if group == 0 else f"query {group}", self.plan.groups[group].size
         fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
-        self.parts.tell(f"{len(fact.to_label):,} records selected for {of}{fewer}")
+        self.parts.tell(f"{len(fact.to_label):,} records selected for {what}{fewer}")
 
     def _chosen(self, state: State, group: int, randomness: Randomness) -> Chosen:
         pool = self.parts.pool
@@ -215,27 +195,27 @@ class CampaignRun(CampaignFolder):
         if len(left) == 0:
             return Chosen(to_label=pool.ids[left], retired=pool.ids[left])
         scores = self._scores(state, left, randomness) if selection.reads_scores else np.zeros(len(left))
-        faults.reached("select.scored")
+        fault_points.reached("select.scored")
         return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The scores that a query saw, and whom it took. In simulations only: scores are private."""
-        state = self.state()
+        """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
+        state = self.reader.state()
         if state.created.seed is None:
             raise InvalidArgument(
-                "the campaign", "private", "a simulation (a seed and not_private): scores are private"
+                "seed", None, "set: scores are private, and are shown only in simulations (not_private)"
             )
         if not 1 <= group < len(state.selected):
             raise InvalidArgument("the query", group, f"from 1 to {len(state.selected) - 1}, the queries so far")
-        with self._reader() as (_, recorded):
-            (number,) = (each.number for each in recorded if each.fact == state.selected[group])
-            before, charged = fold(recorded[: number - 1]), fold(recorded[: state.selected[group].charge])
-        # The step saw the facts up to its charge, and withdrawals up to its end.
+        recorded = self.reader.recorded
+        (number,) = (entry.number for entry in recorded if entry.fact == state.selected[group])
+        before, charged = fold(recorded[: number - 1]), fold(recorded[: state.selected[group].charge])
+        # The step saw the facts up to its charge, and the withdrawals up to its end.
         seen = replace(charged, withdrawn=before.withdrawn)
         taken = seen.taken()
         left = np.flatnonzero([name not in taken for name in self.parts.pool.ids.tolist()])
         withdrawn = len(seen.withdrawn) if seen.withdrawn != charged.withdrawn else 0
-        key = fresh_seal(state.created.seed, len(seen.charges) - 1, withdrawn)
+        key = fresh_key(state.created.seed, len(seen.charges) - 1, withdrawn)
         randomness = randomness_of(key, state.created.seed)
         chosen = {*state.selected[group].to_label, *state.selected[group].retired}
         return self._scores(seen, left, randomness), np.asarray(
@@ -244,20 +224,19 @@ class CampaignRun(CampaignFolder):
 
     def _scores(self, state: State, left: NDArray[np.int64], randomness: Randomness) -> NDArray[np.float64]:
         acquisition, pool = self.parts.acquisition, self.parts.pool
-        logits = self._learner_at(state).logits(left, passes=acquisition.passes, randomness=randomness)
+        logits = self.model.at(state).logits(left, passes=acquisition.passes, randomness=randomness)
         return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
-    def _train(self, journal: Journal, phase: int) -> None:
+    def _train(self, writer: Writer, phase: int) -> None:
         path = self.folder / checkpoint_name(phase)
-        made = journal.state.produced or self._produce(journal, phase, path)
-        # It may have been seen, so it and no other is this charge's model.
+        made = writer.state.produced or self._produce(writer, phase, path)
+        # Someone may have seen it, so no other model may belong to this charge.
         if not put_in_place(path, made.sha256):
             raise DamagedCampaign(
-                f"The model of phase {phase + 1} was made, but neither {path} nor its draft is there as it was "
-                "recorded. Restore it from a backup: training again would release a second model on one charge, which "
-                "the plan does not pay for. Nothing was changed."
+                f"The model of phase {phase + 1} was made, but neither {path} nor its draft is there as recorded. "
+                f"{RESTORE_MODEL}"
             )
-        faults.reached("train.checkpoint-written")
+        fault_points.reached("train.checkpoint-written")
         fact = Trained(
             charge=made.charge,
             phase=phase,
@@ -267,38 +246,40 @@ class CampaignRun(CampaignFolder):
             engine=made.engine,
             seconds=made.seconds,
         )
-        journal.add(fact, unseal=journal.state.sealed_with)
-        faults.reached("train.recorded")
+        writer.add(fact, unseal=writer.state.sealed_with)
+        fault_points.reached("train.recorded")
         self.parts.tell(f"phase {phase + 1} of {len(self.schedule.phases)} trained")
 
-    def _produce(self, journal: Journal, phase: int, path: Path) -> Produced:
-        """Charge, train, and record which model it is before the file gets the name under which it can be seen."""
-        state = journal.state
+    def _produce(self, writer: Writer, phase: int, path: Path) -> Produced:
+        """Charge, train, and record the model's hash before the file gets the name under which it can be seen."""
+        state = writer.state
         if state.open_charge is None and not any(state.trainable(group) for group in range(len(state.groups))):
-            allowed = "at least 1 to train on. Import labels (also after a round was closed); nothing was charged"
-            raise InvalidArgument("the number of labels", 0, allowed)
+            raise MissingData(
+                "There are no labels to train on. Import at least one label; this is possible even after a round was "
+                "closed. Nothing was charged."
+            )
         if path.exists():
             raise DamagedCampaign(
-                f"{path} is there, but the database knows nothing of it: the database is older than the folder. "
+                f"{path} exists, but the database does not mention it: the database is older than the folder. "
                 "Restore the whole folder from its newest backup. Nothing was changed."
             )
         learner = self._ready(state)
-        charge, randomness, seen = self._charged(journal, charge_for_training(self.schedule, phase), "train")
+        charge, randomness, seen = self._charged(writer, charge_for_training(self.schedule, phase), "train")
         started = time.monotonic()
-        # From here on the weights are no longer the recorded ones, also if training ends early.
-        self._loaded = None
+        # Even if training fails, the weights are no longer the recorded ones.
+        self.model.weights_changed()
         result = learner.train(
             self.schedule.phases[phase],
             [_members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
             _targets(seen, self.parts.pool),
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
-            after_step=lambda step: faults.reached("train.step"),
+            after_step=lambda step: fault_points.reached("train.step"),
         )
-        faults.reached("train.trained")
-        export_sha256 = self._export_hash(learner)
+        fault_points.reached("train.trained")
+        export_sha256 = self.model.export_hash(learner)
         draft = write_draft(path, learner.save)
-        faults.reached("train.checkpoint-drafted")
+        fault_points.reached("train.checkpoint-drafted")
         made = Produced(
             charge=charge,
             phase=phase,
@@ -307,43 +288,37 @@ class CampaignRun(CampaignFolder):
             engine=result.engine,
             seconds=round(time.monotonic() - started, 3),
         )
-        # Nothing removes the draft from here on, not even if this fails: the fact may be committed all the same.
-        journal.add(made)
-        faults.reached("train.produced")
+        # From here on nothing removes the draft, not even a failure: the fact may be committed nevertheless.
+        writer.add(made)
+        fault_points.reached("train.produced")
         return made
 
-    def _export_hash(self, learner: Learner) -> str:
-        """The hash of the file that `export_model` would write now."""
-        draft = self.folder / "checkpoints" / ".export.draft"
-        try:
-            learner.export(draft)
-            return digest(draft)
-        finally:
-            draft.unlink(missing_ok=True)
-
-    def _ask(self, journal: Journal, group: int) -> bool:
+    def _ask(self, writer: Writer, group: int) -> bool:
         """Ask the oracle; False if it answers later. Answers that were given before it failed are kept."""
-        faults.reached("labels.asked")
-        pool, missing = self.parts.pool, journal.state.missing(group)
+        fault_points.reached("labels.asked")
+        pool, missing = self.parts.pool, writer.state.missing(group)
         oracle: Oracle = self.parts.oracle
-        if group == 0 and journal.state.created.initial and pool.labels is not None:
-            # Records that were labelled from the start bring their labels along.
+        if group == 0 and writer.state.created.initial and pool.labels is not None:
+            # Records that were labelled from the start bring their own labels.
             oracle = SimulatedOracle()
         given = oracle.ask(missing, pool)
         if given is None:
             return False
-        answers: dict[str, Answer] = {}
+        answers: dict[str, object] = {}
         asked = set(missing)
         try:
-            for name, answer in given.items() if isinstance(given, Mapping) else given:
-                if name not in asked:
-                    raise InvalidArgument("the id of an oracle's answer", name, "one that it was asked about")
-                answers[name] = read_answer(answer, name, pool.classes, pool.multi_label)
+            for record_id, answer in given.items() if isinstance(given, Mapping) else given:
+                if record_id not in asked:
+                    raise BadData(
+                        f"The oracle {oracle.name} answered about {record_id!r}, which it was not asked about."
+                    )
+                read_answer(answer, record_id, pool.classes, pool.multi_label)
+                answers[record_id] = answer
         finally:
             if answers:
-                faults.reached("labels.answered")
-                journal.add(Answered(source=oracle.name, answers=answers))
-                faults.reached("labels.recorded")
+                fault_points.reached("labels.answered")
+                add_answers(writer, answers, source=oracle.name)
+                fault_points.reached("labels.recorded")
         return bool(answers)
 
     def _must_evaluate(self, state: State) -> bool:
@@ -351,75 +326,31 @@ class CampaignRun(CampaignFolder):
             return False
         return not state.evaluated or state.evaluated[-1].phase < state.trained[-1].phase
 
-    def _evaluate(self, journal: Journal) -> None:
-        state, pool = journal.state, self.parts.evaluation
+    def _evaluate(self, writer: Writer) -> None:
+        state, pool = writer.state, self.parts.evaluation
         if pool is None or pool.labels is None:
-            raise InvalidArgument("the evaluation's pool", "without labels", "labelled, or left out")
+            raise BadData("The evaluation's pool has no labels: give one with labels, or leave it out.")
         known = np.flatnonzero(pool.labelled())
         measured = metrics_of(
-            self._learner_at(state).logits_of(pool.records)[known],
+            self.model.at(state).logits_of(pool.records)[known],
             pool.labels[known],
             multi_label=pool.multi_label,
             classes=pool.classes,
             evaluated=self.parts.evaluated_classes,
         )
-        faults.reached("evaluate.measured")
+        fault_points.reached("evaluate.measured")
         phase = state.trained[-1].phase
-        journal.add(Evaluated(phase=phase, records=len(known), metrics=measured))
-        faults.reached("evaluate.recorded")
+        writer.add(Evaluated(phase=phase, records=len(known), metrics=measured))
+        fault_points.reached("evaluate.recorded")
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in measured.items())
         self.parts.tell(f"phase {phase + 1} on {len(known):,} held-out records: {shown}")
 
-    def export_model(self, file: Path | str) -> dict[str, Any]:
-        """The newest model's weights as one safetensors file, and what can be said about it."""
-        state, path = self.state(), Path(file).absolute()
-        if not state.trained:
-            why = "every phase so far was given up" if state.given_up else "no phase is trained yet"
-            raise MissingData(f"There is no model to export from {self.folder}: {why}. Nothing was written.")
-        if path.resolve().is_relative_to(self.folder.resolve()) or not path.parent.is_dir():
-            raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
-        learner = self._learner_at(state)
-        write_whole(path, learner.export)
-        status = status_of(self.folder, state, self.plan)
-        return {
-            "file": str(file),
-            "sha256": digest(path),
-            "phase": state.trained[-1].phase + 1,
-            "of_phases": len(self.plan.phases),
-            "phases_given_up": [phase + 1 for phase in state.given_up],
-            "classes": list(state.created.classes),
-            # Spent by all charges so far.
-            "epsilon": status.epsilon_spent,
-            "delta": status.target_delta,
-            "is_private": status.is_private,
-            "plan_hash": state.created.plan_hash,
-            "ledger_hash": state.last_hash,
-        }
-
     def _ready(self, state: State) -> Learner:
-        """The learner, and records that are as they were: whatever can be refused is refused before the charge."""
-        learner = self._learner_at(state)
+        """The learner, once records and weights are checked: whatever can be refused is refused before the charge."""
+        learner = self.model.at(state)
         if not learner.in_memory:
             self._check_files()
         return learner
-
-    def _learner_at(self, state: State) -> Learner:
-        """The learner with the newest recorded weights. A file that is not as recorded is refused."""
-        if self._learner is None:
-            self._learner = self.parts.learner(self.parts.inputs)
-        file, sha256 = WEIGHTS, state.created.weights
-        if state.trained:
-            file, sha256 = state.trained[-1].file, state.trained[-1].sha256
-        if self._loaded != sha256:
-            path = self.folder / file
-            if not path.is_file() or digest(path) != sha256:
-                raise DamagedCampaign(
-                    f"{path} is missing or not as it was recorded. Restore it from a backup: training again would "
-                    "release a second model on one charge, which the plan does not pay for. Nothing was changed."
-                )
-            self._learner.load(path)
-            self._loaded = sha256
-        return self._learner
 
 
 def _selected(
@@ -429,9 +360,9 @@ def _selected(
     acquisition: Acquisition,
     randomness: Randomness,
 ) -> Chosen:
-    """The choice of a selection. Where withdrawals left fewer records than its ε was computed for, blanks fill up.
+    """The choice of a selection. If withdrawals left fewer records than its ε was computed for, blanks are added.
 
-    A blank has the lowest score, as in the definition of neighbouring pools, and is nobody when it is chosen.
+    A blank has the lowest score, as in the definition of neighbouring pools, and is dropped if it is chosen.
     """
     blanks = max(0, selection.smallest_pool - len(ids))
     chosen = selection.choose(
@@ -447,8 +378,8 @@ def _selected(
 
 
 def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: who it is was released, and
-    what it holds must change nothing but its own gradient.
+    """The positions of a group's records. One without a label keeps its place as a blank: its id was released, and its
+    contents may change only its own gradient.
     """
     labelled = state.trainable(group)
     places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
@@ -456,43 +387,10 @@ def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
 
 
 def _targets(state: State, pool: Pool) -> NDArray[np.generic]:
-    """A row for every record; those without a label are not looked at."""
+    """A row for every record; rows of records without a label are not used."""
     shape = (len(pool), len(pool.classes)) if pool.multi_label else (len(pool),)
     targets = np.zeros(shape, dtype=np.float32 if pool.multi_label else np.int64)
     names = [name for group in range(len(state.groups)) for name in state.trainable(group)]
     for name, position in zip(names, pool.positions(names), strict=True):
         targets[position] = state.answers[name]
     return targets
-
-
-def created_fact(
-    *,
-    plan: Plan,
-    pool: Pool,
-    acquisition: Acquisition,
-    initial: Sequence[str],
-    weights: Path,
-    contents: Contents,
-    config: CampaignConfig,
-    foreign_code: tuple[str, ...],
-) -> Created:
-    """The first fact of a campaign."""
-    from dpal import __version__
-
-    document = plan.to_json()
-    return Created(
-        dpal_version=__version__,
-        plan=document,
-        plan_hash=plan_hash(document),
-        contents=contents.hash(),
-        pool_size=len(pool),
-        classes=pool.classes,
-        multi_label=pool.multi_label,
-        acquisition=acquisition_name(acquisition),
-        initial=tuple(initial),
-        weights=digest(weights),
-        settings=settings_hash(config),
-        seed=config.seed,
-        foreign_code=foreign_code,
-        ids_are_free_of_content=pool.ids_are_free_of_content,
-    )

@@ -1,17 +1,17 @@
-"""Where a campaign stands: what may be shown to anybody, and apart from it the numbers that may not."""
+"""Where a campaign stands: what may be shown to anyone, and separately the numbers that may not."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dpal.campaign.facts import CANNOT_TELL, SKIPPED
-from dpal.campaign.spent import epsilon_spent
+from dpal.campaign.ledger import epsilon_spent
 from dpal.campaign.state import Finish, Nothing, Select, State, Step, Train, WaitForLabels, next_step
+from dpal.labels.answers import CANNOT_TELL, SKIPPED
 from dpal.planning.plan import Plan, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalStatus:
-    """Numbers that depend on private records, or on when people answered. The promise does not cover them."""
+    """Numbers that depend on private records or on when people answered. The promise does not cover them."""
 
     labelled: int
     waiting_for_labels: int
@@ -25,19 +25,19 @@ class InternalStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What is done, what is next, what was spent. Public under the plan, but for the part called internal."""
+    """What is done, what is next, what was spent. All public under the plan except the part called internal."""
 
     folder: str
     stage: str
     next_step: str
     phases_done: int
-    # Counted from 1. Their charges stand; their models are never used.
+    # Counted from 1. Their charges still count; their models are never used.
     phases_given_up: tuple[int, ...]
     phases: int
     pool_size: int
     asked: int
     retired: int
-    # Of all charges so far, certified from them: the number that verify and the certificate give.
+    # Of all charges so far, computed from them: the same number as in verify and the certificate.
     epsilon_spent: float
     epsilon_budget: float
     target_delta: float
@@ -69,12 +69,12 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         phases=len(plan.phases),
         pool_size=state.created.pool_size,
         asked=sum(len(group) for group in state.groups),
-        retired=sum(len(each.retired) for each in state.selected),
+        retired=sum(len(selection.retired) for selection in state.selected),
         epsilon_spent=epsilon_spent(folder, state, plan),
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
-        metrics=tuple({"phase": float(each.phase + 1), **each.metrics} for each in state.evaluated),
+        metrics=tuple({"phase": float(scores.phase + 1), **scores.metrics} for scores in state.evaluated),
         last_day=state.last_at[:10],
         internal=_internal(step, state),
     )

@@ -9,21 +9,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpal.campaign import faults
+from dpal.campaign import fault_points
 from dpal.campaign.facts import Fact, from_text, to_text
-from dpal.campaign.sealed_keys import SealedKeys
-from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
+from dpal.campaign.layout import DATABASE
+from dpal.campaign.step_randomness import SealedKeys
+from dpal.errors import CampaignBusy, DamagedCampaign
 
-NAME = "campaign.db"
 SCHEMA_VERSION = 2
-# "dpal" in ASCII, so that tools and we know what the file is.
+# "dpal" in ASCII, by which tools recognise the file.
 _APPLICATION = 0x6470616C
 _BUSY_SECONDS = 10.0
+# Of SQLite's whole numbers: every row counts, also one that someone put in front.
+_SMALLEST = -(2**63)
 _SCHEMA = """
 CREATE TABLE facts (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL
 ) STRICT;
--- One random key for the whole campaign. It would let people test guesses about contents, so it never leaves.
+-- One random key for the whole campaign. It would let people test guesses about contents, so it is never released.
 CREATE TABLE secret (key BLOB NOT NULL) STRICT;
 CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
 CREATE TRIGGER facts_remain BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'facts are only ever added'); END;
@@ -57,11 +59,11 @@ class Store:
     """A connection to the database. Readers may read while a writer writes."""
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self.path = folder / NAME
+        self.path = folder / DATABASE
         self.keys = SealedKeys(folder)
         if not self.path.is_file():
-            raise DamagedCampaign(f"{folder} is no campaign: it has no {NAME}. Make one with dpal init.")
-        # A reader may have to undo what a killed writer left half done, so it opens for writing where it can.
+            raise DamagedCampaign(f"{folder} is not a campaign: it has no {DATABASE}. Make one with dpal init.")
+        # A reader may have to roll back what a killed writer left half done, so it opens for writing if it can.
         mode = "rw" if os.access(folder, os.W_OK) and os.access(self.path, os.W_OK) else "ro"
         self._connection = sqlite3.connect(
             f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
@@ -78,8 +80,8 @@ class Store:
     @staticmethod
     def create(folder: Path, *, secret: bytes) -> None:
         """A new database with the campaign's key, and no facts."""
-        path = folder / NAME
-        # Labels are for the owner's eyes.
+        path = folder / DATABASE
+        # Only the owner may read labels.
         path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None)
         try:
@@ -94,12 +96,12 @@ class Store:
             connection.close()
 
     def _check(self) -> None:
-        """Refuse what is damaged, foreign or from the future, before anything is written."""
+        """Refuse a damaged file, another program's, or a newer dpal's, before anything is written."""
         with self._readable():
             application = self._one("PRAGMA application_id")
             version = int(self._one("PRAGMA user_version"))
             if application != _APPLICATION:
-                raise DamagedCampaign(f"{self.path} is no database of dpal. Nothing was changed.")
+                raise DamagedCampaign(f"{self.path} is not a dpal database. Nothing was changed.")
             if version < SCHEMA_VERSION:
                 raise DamagedCampaign(
                     f"{self.path} was written by an older dpal (its version {version}, this dpal writes "
@@ -123,13 +125,14 @@ class Store:
 
     @contextmanager
     def _readable(self) -> Generator[None]:
-        """SQLite's words for damage, in ours."""
+        """Translate sqlite3 errors."""
         try:
             yield
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
                 raise CampaignBusy(
-                    f"Somebody else has held {self.path} for {_BUSY_SECONDS:g} seconds. Nothing was changed; try again."
+                    f"Another process has kept {self.path} locked for {_BUSY_SECONDS:g} seconds. Nothing was changed; "
+                    "try again."
                 ) from error
             raise OSError(
                 f"{self.path}: {error}. Is the disk full or the folder read-only? Nothing was recorded."
@@ -137,61 +140,70 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise DamagedCampaign(f"{self.path} is damaged ({error.sqlite_errorname}). {_RESTORE}") from error
 
-    def recorded(self) -> list[Recorded]:
-        """All facts in their order. A broken chain is refused."""
+    def recorded(self, *, after: Recorded | None = None) -> list[Recorded]:
+        """All facts in order, or only those after one that was read before. A broken chain is refused."""
         with self._readable():
-            query = "SELECT number, at, kind, body, hash FROM facts ORDER BY number"
-            rows = self._connection.execute(query).fetchall()
-        found: list[Recorded] = []
-        previous = ""
-        for position, row in enumerate(rows, start=1):
+            query = "SELECT number, at, kind, body, hash FROM facts WHERE number >= ? ORDER BY number"
+            rows = self._connection.execute(query, (_SMALLEST if after is None else after.number,)).fetchall()
+        position, previous = 1, ""
+        if after is not None:
+            if not rows or (int(rows[0][0]), bytes(rows[0][4])) != (after.number, after.hash.encode()):
+                raise DamagedCampaign(
+                    f"Fact {after.number} in {self.path} is missing or different from before: someone replaced or "
+                    f"changed the database. {_RESTORE}"
+                )
+            position, previous, rows = after.number + 1, after.hash, rows[1:]
+        facts: list[Recorded] = []
+        for expected, row in enumerate(rows, start=position):
             number = int(row[0])
             try:
                 at, kind, body, hashed = (bytes(cell).decode("utf-8") for cell in row[1:])
             except UnicodeDecodeError as error:
                 raise DamagedCampaign(f"Fact {number} in {self.path} is damaged. {_RESTORE}") from error
             previous = chained(previous, number, at, kind, body)
-            if previous != hashed or number != position:
+            if previous != hashed or number != expected:
                 raise DamagedCampaign(
-                    f"Fact {number} in {self.path} does not follow from the facts before it: somebody changed the "
+                    f"Fact {number} in {self.path} does not follow from the facts before it: someone changed the "
                     f"database. {_RESTORE}"
                 )
-            found.append(Recorded(number, at, from_text(kind, body), hashed))
-        return found
+            facts.append(Recorded(number, at, from_text(kind, body), hashed))
+        return facts
 
-    def append(self, fact: Fact, *, after: int, seal: bytes | None = None, unseal: int | None = None) -> Recorded:
-        """Record a fact as the next after number `after`; all or nothing.
+    def append(
+        self, fact: Fact, *, after: Recorded | None, seal: bytes | None = None, unseal: int | None = None
+    ) -> Recorded:
+        """Record a fact as the next one after `after`, or as the first; all or nothing.
 
         A sealed key is on the disk before its charge is committed, and is erased right after its release is. If another
-        fact has come meanwhile, nothing is recorded: the decision was made on an old state.
+        fact was recorded in the meantime, nothing is recorded: the decision was based on an old state.
         """
         body = to_text(fact)
         if from_text(fact.kind, body) != fact:
-            raise InvalidArgument(f"a fact of the kind {fact.kind}", "changed by writing it down", "plain values")
+            raise TypeError(f"A fact of the kind {fact.kind} holds values that JSON cannot represent exactly.")
         with self._readable():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 row = self._connection.execute("SELECT number, hash FROM facts ORDER BY number DESC LIMIT 1").fetchone()
                 last = (0, "") if row is None else (int(row[0]), bytes(row[1]).decode())
-                if last[0] != after:
+                if last != ((0, "") if after is None else (after.number, after.hash)):
                     raise CampaignBusy(
-                        f"Another process has recorded fact {last[0]} in {self.path} meanwhile. Nothing was changed; "
-                        "run the command again."
+                        f"Another process has recorded fact {last[0]} in {self.path} in the meantime. Nothing was "
+                        "changed; run the command again."
                     )
-                number, at = after + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
+                number, at = last[0] + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
                 hashed = chained(last[1], number, at, fact.kind, body)
                 self._connection.execute(
                     "INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (number, at, fact.kind, body, hashed)
                 )
                 if seal is not None:
                     self.keys.write(number, seal)
-                faults.reached("store.in-transaction")
+                fault_points.reached("store.in-transaction")
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-        faults.reached("store.committed")
+        fault_points.reached("store.committed")
         if unseal is not None:
             self.keys.erase(unseal)
         return Recorded(number, at, fact, hashed)
@@ -212,7 +224,7 @@ _RESTORE = "Nothing was changed. Restore the campaign's folder from a backup; a 
 
 
 def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
-    """Every commit is on the disk, its folder's entry included, before it counts."""
+    """Make every commit durable, including the folder's entry."""
     connection.execute("PRAGMA synchronous = EXTRA")
     if read_only:
         connection.execute("PRAGMA query_only = ON")

@@ -1,4 +1,4 @@
-"""Everything a campaign claims, recomputed from its facts."""
+"""Everything that a campaign claims, recomputed from its facts."""
 
 import json
 import math
@@ -7,26 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dpal.campaign.changed_config import current_config
-from dpal.campaign.config import NAME as CONFIGURATION
 from dpal.campaign.config import settings_hash
-from dpal.campaign.contents import NAME as CONTENTS
-from dpal.campaign.contents import Contents
 from dpal.campaign.facts import ChargedSelection, ChargedTraining, Finished, to_text
 from dpal.campaign.files import draft_of, is_whole
-from dpal.campaign.ledger import Ledger, planned_charge
-from dpal.campaign.spent import NAME as SPENT
-from dpal.campaign.spent import epsilon_spent, noted_epsilon
-from dpal.campaign.state import (
-    WEIGHTS,
-    Finish,
-    Select,
-    State,
-    Train,
-    after,
-    checkpoint_name,
-    fold,
-    next_step,
-)
+from dpal.campaign.fingerprints import Contents
+from dpal.campaign.layout import CONFIG, CONTENTS, SPENT, WEIGHTS, checkpoint_name, models_in
+from dpal.campaign.ledger import Ledger, epsilon_spent, noted_epsilon, planned_charge
+from dpal.campaign.leftovers import needed_keys
+from dpal.campaign.state import Finish, Select, State, Train, after, fold, next_step
 from dpal.campaign.store import Recorded
 from dpal.errors import DpalError
 from dpal.planning.certification import read_plan
@@ -34,11 +22,12 @@ from dpal.planning.plan import Plan, Schedule, stated_plan
 from dpal.privacy.rounding import rounded_up
 
 _TOLERANCE = 1e-9
+_FEW_PHASES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     what: str
     holds: bool
@@ -47,7 +36,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """All checks, and the ε that the facts give."""
+    """All checks, and the ε that follows from the facts."""
 
     checks: tuple[Check, ...]
     epsilon_spent: float
@@ -65,22 +54,24 @@ class Verification:
 
 
 def verified(
-    folder: Path, recorded: Sequence[Recorded], sealed: Sequence[int], *, recompute: bool = True
+    folder: Path, recorded: Sequence[Recorded], sealed: Sequence[int], *, recompute: bool | None = True
 ) -> Verification:
     """Recompute every ε from the facts and compare. Reading the facts has checked their chain and order already.
 
-    Without `recompute`, the plan and what was spent count as they were certified before.
+    Without `recompute`, the plan and the ε spent are taken as they were certified before; None recomputes if that is
+    quick.
     """
-    # Details may be handed on: how many facts there are would tell how often labels were late or corrected.
+    # Details may be passed on, so they leave out the number of facts: it shows how often labels were late or corrected.
     state = fold(recorded)
-    plan = (
-        read_plan(json.dumps(state.created.plan), import_code=True)
-        if recompute
-        else stated_plan(state.created.plan, import_code=True)
-    )
+    if recompute is None:
+        recompute = _is_quick(stated_plan(state.created.plan, import_code=True))
+    if recompute:
+        plan = read_plan(json.dumps(state.created.plan), import_code=True)
+    else:
+        plan = stated_plan(state.created.plan, import_code=True)
     schedule = Schedule(phases=plan.phases, selections=plan.selections)
     epsilon = Ledger.of(state).epsilon(plan.setting) if recompute else epsilon_spent(folder, state, plan)
-    how = "certified anew" if recompute else "as certified when it was made, not recomputed here"
+    how = "certified again" if recompute else "as certified when it was made, not recomputed here"
     checks = [
         Check(what="facts", holds=True, detail="each chained to the one before"),
         Check(what="plan", holds=True, detail=f"{how}: ε {rounded_up(plan.epsilon, 6):.6f} at its end"),
@@ -107,13 +98,18 @@ def verified(
     )
 
 
+def _is_quick(plan: Plan) -> bool:
+    """Whether recomputing every ε takes seconds and not minutes."""
+    return plan.setting.accountant == "rdp" or len(plan.phases) <= _FEW_PHASES
+
+
 def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
-    """Replay: every charge and the end must have been the next step when they were recorded."""
+    """Replay the facts: every charge, and the end, must have been the next step at that time."""
     wrong: list[str] = []
     state = fold(recorded[:1])
-    for each in recorded[1:]:
+    for entry in recorded[1:]:
         expected = None
-        match each.fact:
+        match entry.fact:
             case ChargedSelection(group=group):
                 expected = Select(group)
             case ChargedTraining(phase=phase):
@@ -124,13 +120,13 @@ def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
                 pass
         if expected is not None and next_step(state, schedule) != expected:
             wrong.append(_words(expected))
-        state = after(state, each.number, each.at, each.hash, each.fact)
+        state = after(state, entry.number, entry.at, entry.hash, entry.fact)
     detail = f"not the next step: {', '.join(wrong)}" if wrong else "every charge was the next step of the plan"
     return Check(what="order", holds=not wrong, detail=detail)
 
 
 def _words(step: Select | Train | Finish) -> str:
-    """A step by its place in the plan, which is public; the number of its fact would tell how often labels came."""
+    """A step by its place in the plan, which is public; the number of its fact would show how often labels came."""
     match step:
         case Select(group):
             return "the initial set" if group == 0 else f"query {group}"
@@ -141,8 +137,8 @@ def _words(step: Select | Train | Finish) -> str:
 
 
 def _sizes_check(state: State, plan: Plan) -> Check:
-    """No selection took more than it was to take; the initial set is as large as planned, but for withdrawn records."""
-    sizes = [len(each.to_label) for each in state.selected]
+    """No selection took more than planned; the initial set is as large as planned, except for withdrawn records."""
+    sizes = [len(selection.to_label) for selection in state.selected]
     allowed = [group.size for group in plan.groups]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
     holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))
@@ -167,7 +163,7 @@ def _charges_check(state: State, schedule: Schedule) -> Check:
 
 def _agreement(state: State, plan: Plan, epsilon: float, noted: float | None) -> Check:
     if noted is not None and not math.isclose(noted, epsilon, rel_tol=0.0, abs_tol=_TOLERANCE):
-        detail = f"the folder's file {SPENT} says ε {noted!r}, and the facts give {epsilon!r}; remove that file"
+        detail = f"the file {SPENT} says ε {noted!r}, but the facts give {epsilon!r}; remove that file"
         return Check(what="agreement", holds=False, detail=detail)
     charged = sum(charge.kind == "charged-training" for _, charge in state.charges)
     selections = sum(charge.kind == "charged-selection" for _, charge in state.charges)
@@ -180,30 +176,30 @@ def _agreement(state: State, plan: Plan, epsilon: float, noted: float | None) ->
 
 
 def _releases_check(state: State, sealed: Sequence[int]) -> Check:
-    """The fold refuses a release without a charge; here: no key outlives its release."""
-    pending = [] if state.sealed_with is None else [state.sealed_with]
+    """Reading the facts refuses a release without a charge. Checked here: no key outlives its release."""
+    pending = needed_keys(state)
     detail = f"{len(state.selected) + len(state.trained)} releases, each after its own charge"
     if state.given_up:
         detail += f"; given up after its charge: {', '.join(_words(Train(phase)) for phase in state.given_up)}"
     if pending:
         detail += "; one charge waits for its release"
     if sorted(sealed) != pending:
-        detail = f"{len(sealed)} sealed keys are there, and {len(pending)} should be"
+        detail = f"there are {len(sealed)} sealed keys, but there should be {len(pending)}"
     return Check(what="releases", holds=sorted(sealed) == pending, detail=detail)
 
 
 def _files_check(folder: Path, state: State) -> Check:
-    """Every model as it was recorded, the configuration as it was, and no model that nobody recorded."""
-    expected = {each.file: each.sha256 for each in state.trained} | {WEIGHTS: state.created.weights}
+    """Every model and the configuration are as recorded, and there is no model that was not recorded."""
+    expected = {trained.file: trained.sha256 for trained in state.trained} | {WEIGHTS: state.created.weights}
     wrong = [name for name, sha256 in expected.items() if not is_whole(folder / name, sha256)]
     if state.produced is not None:
-        # Made, and died before it was recorded: it may not have got its name yet.
+        # It was made, but the process died before recording it: it may still be a draft.
         name = checkpoint_name(state.produced.phase)
-        # The draft first: while somebody is at it, it may get its name in between.
-        if not any(is_whole(place, state.produced.sha256) for place in (draft_of(folder / name), folder / name)):
+        # The draft first: a writer may rename it in between.
+        if not any(is_whole(path, state.produced.sha256) for path in (draft_of(folder / name), folder / name)):
             wrong.append(name)
         expected[name] = state.produced.sha256
-    strange = [name for name in _models_in(folder) if name not in expected]
+    unrecorded = [name for name in models_in(folder) if name not in expected]
     try:
         Contents.read(folder, key=b"", expected=state.created.contents)
     except DpalError:
@@ -213,12 +209,8 @@ def _files_check(folder: Path, state: State) -> Check:
     except DpalError:
         same = False
     if not same:
-        wrong.append(CONFIGURATION)
+        wrong.append(CONFIG)
     detail = f"{len(state.trained)} models and the configuration, each as recorded"
-    if wrong or strange:
-        detail = f"changed or missing: {wrong}; not recorded: {strange}"
-    return Check(what="files", holds=not wrong and not strange, detail=detail)
-
-
-def _models_in(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.glob("checkpoints/*.safetensors"))
+    if wrong or unrecorded:
+        detail = f"changed or missing: {wrong}; not recorded: {unrecorded}"
+    return Check(what="files", holds=not wrong and not unrecorded, detail=detail)

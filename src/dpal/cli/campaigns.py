@@ -1,20 +1,21 @@
-"""Commands of a campaign's life."""
+"""Commands that create, run and inspect campaigns."""
 
 import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 import yaml
 from rich.console import Console
 from rich.markup import escape
 
+from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config, read_config
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.files import write_text
-from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.layout import REPORT
 from dpal.cli.app import Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
 from dpal.cli.questions import ask
@@ -22,9 +23,6 @@ from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, Missi
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
-
-if TYPE_CHECKING:
-    from dpal.campaign.campaign import Campaign
 
 _WAITING, _DAMAGED, _STOPPED = 3, 5, 130
 
@@ -40,7 +38,7 @@ Settings = Annotated[
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="CAMPAIGN")],
+    folder: Annotated[Path, typer.Argument(help="The folder to create.", metavar="CAMPAIGN")],
     config: Annotated[Path | None, typer.Option(help="A YAML file (docs/campaigns.md).", metavar="FILE")] = None,
     data: Annotated[
         str | None, typer.Option(help="Without a file: a dataset's name, such as digits.", metavar="NAME")
@@ -51,11 +49,11 @@ def init(
         int | None, typer.Option(help="For simulations: makes the noise predictable. Needs --not-private.")
     ] = None,
     not_private: Annotated[
-        bool, typer.Option("--not-private", help="Nothing here is private, and every output will say so.")
+        bool, typer.Option("--not-private", help="Nothing here is private, and every output says so.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Plan a campaign and make its folder. On a terminal, without --config or --data, it asks.
+    """Plan a campaign and create its folder. On a terminal, without --config or --data, it asks for the settings.
 
     Examples: dpal init clinic --config clinic.yaml    dpal init trial --data digits --epsilon 8
     """
@@ -75,9 +73,9 @@ def init(
         answers = ask(epsilon)
         chosen, base = checked_config(answers, extra), Path()
     else:
-        raise InvalidArgument("--config", None, "a YAML file, or --data a dataset's name")
+        raise InvalidArgument("--config", None, "a YAML file; or name a dataset with --data")
     try:
-        campaign = _campaign().from_config(folder, chosen, base=base, tell=console.print)
+        campaign = Campaign.from_config(folder, chosen, base=base, tell=console.print)
     except DpalError:
         if answers is not None:
             _keep_answers(folder, answers, console)
@@ -91,7 +89,7 @@ def init(
 
 
 def _keep_answers(folder: Path, answers: dict[str, Any], console: Console) -> None:
-    """Nobody should have to answer everything a second time for one wrong word."""
+    """Save the answers, so that one wrong word does not mean answering everything again."""
     file = folder.with_name(f"{folder.name}.yaml")
     if not file.exists() and file.parent.is_dir():
         write_text(file, yaml.safe_dump(answers, sort_keys=False, allow_unicode=True))
@@ -101,22 +99,23 @@ def _keep_answers(folder: Path, answers: dict[str, Any], console: Console) -> No
 
 @app.command("run")
 def run_command(campaign: Folder, as_json: AsJson = False) -> None:
-    """Go on until labels are missing or everything is done. It can be stopped and run again at any time.
+    """Continue until labels are missing or everything is done. It can be stopped and run again at any time.
 
     Exit code 0: finished. 3: waiting for labels.
     """
     console = Console(stderr=as_json)
+    opened = Campaign(campaign)
     try:
         with console.status("opening the data and the model …"):
-            opened = _campaign().open(campaign, tell=console.print)
+            opened.load(tell=console.print)
         status = opened.run()
     except KeyboardInterrupt:
-        console.print(f"Stopped. Nothing is lost: continue with dpal run {escape(str(campaign))}")
+        console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
         sys.exit(_STOPPED)
     except CampaignBusy:
         raise
     except Exception as error:
-        if advice := _how_to_go_on(campaign):
+        if advice := _how_to_continue(opened, campaign):
             error.add_note(advice)
         raise
     if as_json:
@@ -124,23 +123,23 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
     else:
         console.print(status_view(status))
         if status.is_waiting:
-            console.print(f"Hand out the records with: dpal labels export {escape(str(campaign))} --to FOLDER")
+            console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_waiting:
         sys.exit(_WAITING)
 
 
-def _how_to_go_on(campaign: Path) -> str | None:
-    """After an error in a phase: what is charged, and the way out of a phase that cannot end."""
+def _how_to_continue(opened: Campaign, campaign: Path) -> str | None:
+    """After an error in a phase: what is charged, and how to leave a phase that cannot end."""
     try:
-        open_charge = CampaignFolder(campaign).state().open_charge
+        open_charge = opened.state().open_charge
     except (DpalError, OSError):
         return None
     if open_charge is None or not isinstance(open_charge[1], ChargedTraining):
         return None
     return (
-        f"Phase {open_charge[1].phase + 1} is charged and not finished. dpal run {campaign} does it again, at no more "
-        f"cost. If it can never end, give it up and go on without its model: dpal give-up {campaign}, if need be with "
-        "--set training.learning_rate=..., training.max_physical_batch_size=... or another setting of training."
+        f"Phase {open_charge[1].phase + 1} is charged and not finished. dpal run {campaign} repeats it at no further "
+        f"cost. If it can never finish, give it up and continue without its model: dpal give-up {campaign}, if needed "
+        "with --set training.learning_rate=..., training.max_physical_batch_size=... or another training setting."
     )
 
 
@@ -154,14 +153,14 @@ def give_up(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give up a training phase that is charged and cannot end, and let the campaign go on.
+    """Give up a training phase that is charged and cannot end, and let the campaign continue.
 
-    Its charge stands, its key is erased and its model is never used: later steps start from the newest recorded model.
-    This cannot be undone.
+    Its charge still counts, its key is erased and its model is never used: later steps start from the newest recorded
+    model. This cannot be undone.
 
     Example: dpal give-up clinic --set training.learning_rate=0.001
     """
-    result = CampaignFolder(campaign).give_up(reason=reason, settings=settings or [])
+    result = Campaign(campaign).give_up(reason=reason, settings=settings or [])
     if as_json:
         typer.echo(json.dumps(asdict(result), indent=2))
         return
@@ -174,13 +173,13 @@ def give_up(
 
 @app.command()
 def status(campaign: Folder, as_json: AsJson = False) -> None:
-    """Where a campaign stands: what is done, what is next, what was spent. Works while it runs."""
-    folder = CampaignFolder(campaign)
-    found, running = folder.status(), folder.running()
+    """Show where a campaign stands: what is done, what is next, what was spent. Works while it runs."""
+    opened = Campaign(campaign)
+    current, running = opened.status(), opened.running()
     if as_json:
-        typer.echo(json.dumps(found.to_json() | {"running": running}, indent=2))
+        typer.echo(json.dumps(current.to_json() | {"running": running}, indent=2))
     else:
-        Console().print(status_view(found, running))
+        Console().print(status_view(current, running))
 
 
 @app.command()
@@ -193,17 +192,17 @@ def verify(
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(help="Of a certificate: it must be signed with this key's partner.", metavar="PUBLIC.pem"),
+        typer.Option(help="For a certificate: the public key that its signature must match.", metavar="PUBLIC.pem"),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="Of a certificate: it must be about this model.", metavar="FILE")
+        Path | None, typer.Option(help="For a certificate: the model that it must be about.", metavar="FILE")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Recompute every ε from what was recorded and compare with the plan. Exit code 5 if anything does not hold.
 
-    A certificate is recomputed from itself alone, on any machine; an edited one is refused, naming the field.
+    A certificate is recomputed from its own content, on any machine; an edited one is refused, naming the field.
 
     Example: dpal verify clinic.pdf.json --key public.pem --model model.safetensors
     """
@@ -215,15 +214,15 @@ def verify(
     if key is not None or model is not None:
         raise InvalidArgument("PATH", str(campaign), "the JSON file of a certificate where --key or --model is given")
     require_free(ledger, force=force)
-    folder = CampaignFolder(campaign)
-    found = folder.verify()
+    opened = Campaign(campaign)
+    verification = opened.verify()
     if ledger is not None:
-        ledger.write_text(json.dumps(folder.ledger(), indent=2) + "\n", encoding="utf-8")
+        ledger.write_text(json.dumps(opened.ledger(), indent=2) + "\n", encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2))
+        typer.echo(json.dumps(verification.to_json(), indent=2))
     else:
-        Console().print(verification_view(found))
-    if not found.holds:
+        Console().print(verification_view(verification))
+    if not verification.holds:
         sys.exit(_DAMAGED)
 
 
@@ -232,7 +231,8 @@ def report(
     campaign: Folder,
     to: Annotated[Path | None, typer.Option(help="Where to write it (.html). Default: in the campaign.")] = None,
     public: Annotated[
-        bool, typer.Option("--public", help="Leave out what the promise does not cover, to hand the report on.")
+        bool,
+        typer.Option("--public", help="Leave out what the promise does not cover, to pass the report on."),
     ] = False,
     baseline: Annotated[
         Path | None, typer.Option(help="Another campaign, such as a random one, for the curve.", metavar="CAMPAIGN")
@@ -246,8 +246,8 @@ def report(
     if to is not None:
         to.parent.mkdir(parents=True, exist_ok=True)
         require_free(to, to.with_suffix(".json"), force=force)
-    # Its own place in the campaign's folder is for the newest report.
-    path = write_report(campaign, to or campaign / "reports" / "report.html", internal=not public, baseline=baseline)
+    # The report in the campaign's folder is always the newest one.
+    path = write_report(campaign, to or campaign / REPORT, internal=not public, baseline=baseline)
     if as_json:
         typer.echo(path.with_suffix(".json").read_text(encoding="utf-8"))
     else:
@@ -262,24 +262,24 @@ def withdraw(
     from_file: Annotated[Path | None, typer.Option(help="A text file with one id per line.", metavar="FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take records out of a campaign for good, such as after a withdrawn consent. The campaign goes on without them.
+    """Remove records from a campaign for good, such as after a withdrawn consent. It continues without them.
 
-    They are not scored, offered, trained on or exported any more, and their files may be deleted. What was trained and
-    selected before stands. Example: dpal withdraw clinic scan-17.png --reason "consent withdrawn"
+    They are no longer scored, offered, trained on or exported, and their files may be deleted. What was trained and
+    selected before stays as it is. Example: dpal withdraw clinic scan-17.png --reason "consent withdrawn"
     """
     wanted = [*(ids or ()), *([] if from_file is None else _lines(from_file))]
     if not wanted:
-        raise InvalidArgument("the number of ids", 0, "at least 1: name them, or give --from-file")
-    folder = CampaignFolder(campaign)
-    count = folder.withdraw(wanted, reason=reason)
+        raise InvalidArgument("ID", None, "at least one id, or a file of ids: --from-file")
+    opened = Campaign(campaign)
+    count = opened.withdraw(wanted, reason=reason)
     if as_json:
         typer.echo(json.dumps({"withdrawn": count, "withdrawn_before": len(set(wanted)) - count}))
         return
     console = Console()
-    before = f", {len(set(wanted)) - count:,} had been before" if count < len(set(wanted)) else ""
+    before = f", {len(set(wanted)) - count:,} were withdrawn before" if count < len(set(wanted)) else ""
     console.print(f"{count:,} records are withdrawn for good{before}. Continue with: dpal run {escape(str(campaign))}")
-    if folder.contents().ids_are_row_numbers():
-        console.print("The ids are row numbers: leave the rows in place. They may be emptied, not removed.")
+    if opened.contents().ids_are_row_numbers():
+        console.print("The ids are row numbers: do not remove the rows. They may be emptied.")
 
 
 def _lines(file: Path) -> list[str]:
@@ -288,7 +288,7 @@ def _lines(file: Path) -> list[str]:
     try:
         return [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise BadData(f"{file} is not a text in UTF-8, with one id per line. No record was withdrawn.") from error
+        raise BadData(f"{file} is not a UTF-8 text file with one id per line. No record was withdrawn.") from error
 
 
 @app.command("export-model")
@@ -298,10 +298,10 @@ def export_model(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the newest model's weights, and what was promised about it as FILE.json."""
+    """Write the newest model's weights, and what was promised about it in FILE.json."""
     card = to.with_name(to.name + ".json")
     require_free(to, card, force=force)
-    facts = _campaign().open(campaign).export_model(to)
+    facts = Campaign.open(campaign).export_model(to)
     card.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -309,11 +309,4 @@ def export_model(
         spent = f"ε = {rounded_up(facts['epsilon'], 4):.4f} at δ = {facts['delta']:g}"
         Console().print(f"{escape(str(to))} and {escape(str(card))}: {spent}")
         if not facts["is_private"]:
-            Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed or a selection that protects nobody.")
-
-
-def _campaign() -> "type[Campaign]":
-    """Only when needed: it imports torch, which takes seconds."""
-    from dpal.campaign.campaign import Campaign
-
-    return Campaign
+            Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed, or a selection that is not private.")

@@ -8,13 +8,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from dpal.campaign.folder import CampaignFolder, open_data
+from dpal.campaign.campaign import Campaign
 from dpal.cli.app import app
+from dpal.labels.label_files import TABLE
 
-# After every number that depends on private records.
+# Printed after every number that depends on private records.
 INTERNAL = "internal: do not pass these numbers on"
 
-labels_app = typer.Typer(no_args_is_help=True, help="Hand records to people and take their labels back.")
+labels_app = typer.Typer(no_args_is_help=True, help="Give records to people and import their labels.")
 app.add_typer(labels_app, name="labels")
 
 Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
@@ -29,21 +30,22 @@ def export(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write the records that wait for a label to a folder: labels.csv, and images where there are any.
+    """Write the records that wait for a label to a folder: labels.csv, and images if the records are images.
 
-    People fill in the column label with a class's name, skip, or cannot-tell. An empty cell is not answered yet.
+    People fill in the column label with a class's name, skip, or cannot-tell. An empty cell means no answer yet.
 
     Example: dpal labels export clinic --to week-1
     """
-    count = CampaignFolder(campaign).export_labels(to, open_data(campaign))
+    opened = Campaign(campaign)
+    count = opened.export_labels(to, opened.open_data())
     if as_json:
         typer.echo(json.dumps({"folder": str(to) if count else None, "internal": {"records": count}}))
     elif count:
-        table = escape(str(to / "labels.csv"))
+        table = escape(str(to / TABLE))
         Console().print(f"{count:,} records (internal) to label in {escape(str(to))}. Fill in {table}, then:")
         Console().print(f"  dpal labels import {escape(str(campaign))} {table}")
     else:
-        Console().print("No record waits for a label.")
+        Console().print("No records are waiting for a label.")
 
 
 @labels_app.command("import")
@@ -52,19 +54,20 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A table with the columns id and label, such as the exported one.")],
     as_json: AsJson = False,
 ) -> None:
-    """Take labels from a table: all of it, or, if anything is wrong, none.
+    """Import labels from a table: all of them or, if anything is wrong, none.
 
-    A table may be partly filled in and may come several times; an answer that differs from an earlier one corrects it.
+    A table may be partly filled in and may be imported several times; an answer that differs from an earlier one
+    corrects it.
     """
-    folder = CampaignFolder(campaign)
-    counts = folder.import_labels(file, open_data(campaign))
-    status = folder.status()
+    opened = Campaign(campaign)
+    counts = opened.import_labels(file, opened.open_data())
+    status = opened.status()
     missing = status.internal.waiting_for_labels
     if as_json:
         typer.echo(json.dumps({"next_step": status.next_step, "internal": {**counts, "waiting_for_labels": missing}}))
         return
     Console().print(
-        f"{counts['new']:,} new, {counts['corrected']:,} corrected, {counts['unchanged']:,} as before; "
+        f"{counts['new']:,} new, {counts['corrected']:,} corrected, {counts['unchanged']:,} unchanged; "
         f"{missing:,} still missing ({INTERNAL}). Next: {status.next_step}"
     )
     if counts["withdrawn"]:
@@ -77,24 +80,24 @@ def identify(
     names: Annotated[list[str], typer.Argument(help="Names from an exported table.", metavar="NAME...")],
     as_json: AsJson = False,
 ) -> None:
-    """Say which records the names in a table stand for, such as one that an expert found unreadable.
+    """Show which records the names in a table stand for, such as one that an expert found unreadable.
 
     Only for people who may see the records' ids.
     """
-    found = CampaignFolder(campaign).identify(names)
+    ids = Campaign(campaign).identify(names)
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(ids))
     else:
-        for name, record_id in found.items():
+        for name, record_id in ids.items():
             typer.echo(f"{name}: {'no record is called this' if record_id is None else record_id}")
-    if None in found.values():
+    if None in ids.values():
         raise typer.Exit(2)
 
 
 @labels_app.command("close")
 def close(campaign: Folder, as_json: AsJson = False) -> None:
-    """Go on without the labels that are missing. They can still be brought in later."""
-    count = CampaignFolder(campaign).close_round()
+    """Continue without the missing labels. They can still be imported later."""
+    count = Campaign(campaign).close_round()
     if as_json:
         typer.echo(json.dumps({"internal": {"left_out": count}}))
     else:

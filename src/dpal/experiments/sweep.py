@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.layout import DATABASE
 from dpal.campaign.lock import only_writer
 from dpal.data import Pool
 from dpal.errors import CampaignBusy, InvalidArgument
@@ -84,7 +85,7 @@ class Sweep:
         folder = run_folder / f"campaign-{run.hash()[:12]}"
         with_average = run.row.average is not None
         model = build_model(run.task.model, run.model_options(), seed=run.seed)
-        if not (folder / "campaign.db").is_file():
+        if not (folder / DATABASE).is_file():
             campaign = self._created(run, folder, pool, tested, model)
         else:
             campaign = Campaign.open(

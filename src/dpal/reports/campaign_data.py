@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from dpal import __version__
-from dpal.campaign.changed_config import current_config
-from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.campaign import Campaign
 from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 
-_FEW_PHASES = 10
 _PATH_SETTINGS = ("file", "folder", "labels", "ids", "name", "tokenizer")
 
 
@@ -21,12 +19,12 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
 
     Without `internal`, only what may be handed on.
     """
-    campaign = CampaignFolder(folder)
-    state, plan = campaign.state(), campaign.plan
-    status = campaign.status()
+    campaign = Campaign(folder)
+    # First, because it reads all facts from the disk; what follows uses them.
+    verification = campaign.verify(recompute=None)
+    state, plan, status = campaign.state(), campaign.plan, campaign.status()
     internal_counts = asdict(status.internal)
-    verification = campaign.verify(recompute=_is_quick(plan))
-    config = _without_folders(current_config(Path(folder), state.settings).model_dump(mode="json"))
+    config = _without_folders(campaign.config.model_dump(mode="json"))
     return {
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
@@ -56,11 +54,6 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "assumptions": assumptions_of(accountant=plan.setting.accountant, foreign_code=state.created.foreign_code),
         "how_to_verify": "dpal verify CAMPAIGN",
     }
-
-
-def _is_quick(plan: Plan) -> bool:
-    """Whether recomputing every ε takes seconds rather than minutes. dpal verify always does it."""
-    return plan.setting.accountant == "rdp" or len(plan.phases) <= _FEW_PHASES
 
 
 def _public_status(status: Status) -> dict[str, object]:

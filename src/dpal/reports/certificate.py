@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpal import __version__
+from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
-from dpal.campaign.folder import CampaignFolder, plan_hash
 from dpal.campaign.ledger import Ledger, phase_of, training_body
+from dpal.campaign.reader import plan_hash
 from dpal.campaign.state import State
 from dpal.errors import DpalError, InvalidArgument
 from dpal.planning.certification import read_plan
@@ -67,7 +68,7 @@ class _Epsilons:
 
 def certificate_of(folder: Path | str) -> dict[str, Any]:
     """The certificate of a campaign, finished or not. Simulations, and campaigns that do not verify, get none."""
-    campaign = CampaignFolder(folder)
+    campaign = Campaign(folder)
     verification = campaign.verify()
     if not verification.is_private:
         raise DpalError(f"{folder} was a simulation in which nothing is private: there is nothing to certify.")

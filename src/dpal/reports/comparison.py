@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dpal.campaign.folder import CampaignFolder
+from dpal.campaign.campaign import Campaign
 from dpal.errors import InvalidArgument
 from dpal.reports.campaign_data import labels_by_phase
 from dpal.reports.plain_words import exactly, spaced
@@ -42,7 +42,7 @@ class Summary:
 
 def run_of(folder: Path | str, method: str | None = None) -> Run:
     """A campaign's curve. Nothing is verified here: for that, see the campaign's own report."""
-    campaign = CampaignFolder(folder)
+    campaign = Campaign(folder)
     state, plan = campaign.state(), campaign.plan
     selection = f"{state.created.acquisition} by {plan.setting.selection}"
     if not plan.selections or plan.setting.selection == "random":

@@ -1,8 +1,5 @@
 """What cannot work is refused when a campaign is made, before anything is charged."""
 
-import json
-import os
-import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-from small_campaigns import create, linear_model, linear_plan, linear_pool, small_pool
+from small_campaigns import linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.lock import NAME, only_writer, writer_of
 from dpal.data import from_arrays
 from dpal.errors import InvalidArgument
-from dpal.models.registry import build_model
 
 
 def made(folder: Path, **options: Any) -> Campaign:
@@ -61,30 +55,66 @@ def test_classes_called_by_numbers_can_be_simulated(tmp_path: Path) -> None:
     assert all(labels[name] == answer for name, answer in campaign.state().answers.items())
 
 
-def test_an_exported_model_can_be_used_by_what_its_card_says(tmp_path: Path) -> None:
-    campaign = create(tmp_path / "c")
-    campaign.run()
-    card = campaign.export_model(tmp_path / "model.safetensors")
-    model = build_model(card["model"]["name"], card["model"]["options"])
-    model.load_state_dict(load_file(tmp_path / "model.safetensors"))
-    model.eval()
-    (inputs,) = card["inputs"]
-    pixels = small_pool("test", 60).records.read(np.arange(60))
-    assert list(pixels.shape[1:]) == inputs["shape"] and str(pixels.dtype) == inputs["kind"]
-    values = torch.from_numpy(pixels).float()
-    if inputs["scaling"] is not None:
-        values = (values / 255 - inputs["scaling"]["mean"]) / inputs["scaling"]["deviation"]
-    found = model(values).argmax(1).numpy()
-    accuracy = float((found == small_pool("test", 60).labels).mean())
-    assert accuracy == pytest.approx(campaign.state().evaluated[-1].metrics["accuracy"])
+def test_a_seed_needs_the_word(tmp_path: Path) -> None:
+    for seed, not_private in ((7, False), (None, True)):
+        with pytest.raises(InvalidArgument, match="not_private"):
+            Campaign.create(
+                tmp_path / "c",
+                plan=linear_plan(),
+                pool=linear_pool(),
+                model=linear_model(),
+                seed=seed,
+                not_private=not_private,
+            )
+    assert not (tmp_path / "c").exists()
 
 
-def test_who_is_writing_is_known_without_taking_the_lock(tmp_path: Path) -> None:
-    assert writer_of(tmp_path) is None
-    with only_writer(tmp_path):
-        assert f"Process {os.getpid()} " in str(writer_of(tmp_path))
-    assert writer_of(tmp_path) is None
-    # A process that was killed leaves its name behind.
-    text = json.dumps({"process": 999_999_999, "machine": platform.node(), "since": "then"})
-    (tmp_path / NAME).write_text(text)
-    assert writer_of(tmp_path) is None
+def test_a_campaign_without_private_selection_must_say_so(tmp_path: Path) -> None:
+    plan = linear_plan(selection="none")
+    with pytest.raises(InvalidArgument, match="not_private"):
+        Campaign.create(tmp_path / "c", plan=plan, pool=linear_pool(), model=linear_model())
+
+
+@pytest.mark.parametrize("kind", ["plan", "initial", "unknown", "evaluation", "exists"])
+def test_a_campaign_that_cannot_be_is_refused_whole(tmp_path: Path, kind: str) -> None:
+    folder, pool = tmp_path / "c", linear_pool()
+    options = {"plan": linear_plan(), "pool": pool, "model": linear_model()}
+    match kind:
+        case "plan":
+            options["plan"] = linear_plan(records=30)
+        case "initial":
+            options["initial"] = pool.ids[:3].tolist()
+        case "unknown":
+            options["initial"] = ["nobody"] * 8
+        case "evaluation":
+            options["evaluation"] = pool
+        case _:
+            folder.mkdir()
+            (folder / "thesis.txt").write_text("mine")
+    with pytest.raises((InvalidArgument, ValueError)):
+        Campaign.create(folder, **options)  # type: ignore[arg-type]
+    assert not folder.exists() or [path.name for path in folder.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ({"optimizer": "adamw9"}, "optimizer"),
+        ({"engine": "steam"}, "engine"),
+        ({"precision": "fp8"}, "precision"),
+        ({"device": "cuda:7"}, "no GPU"),
+    ],
+)
+def test_settings_that_cannot_work_are_found_before_the_campaign_exists(
+    tmp_path: Path, training: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model(), training=training)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_model_with_too_few_outputs_is_found_before_the_campaign_exists(tmp_path: Path) -> None:
+
+    with pytest.raises(InvalidArgument, match="one a class"):
+        Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=torch.nn.Linear(4, 1))
+    assert not (tmp_path / "c").exists()

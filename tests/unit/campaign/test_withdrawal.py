@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from small_campaigns import linear_model, linear_plan, linear_pool
 
-from dpal.campaign import faults
+from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.files import draft_of
-from dpal.campaign.folder import CampaignFolder
 from dpal.campaign.store import Store
 from dpal.data import Pool, from_arrays
 from dpal.errors import BadData, DamagedCampaign, RecordsChanged
@@ -35,7 +34,7 @@ def dying_at(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
             raise Died
 
     with monkeypatch.context() as patched, pytest.raises(Died):
-        patched.setattr(faults, "reached", reached)
+        patched.setattr(fault_points, "reached", reached)
         yield
 
 
@@ -125,7 +124,7 @@ def test_unknown_ids_are_all_listed_and_nothing_is_withdrawn(tmp_path: Path) -> 
     assert campaign.state().withdrawn == frozenset()
     with pytest.raises(RecordsChanged, match="'r01'"):
         opened(tmp_path / "c", without("r01"))
-    assert CampaignFolder(tmp_path / "c").withdraw("r01") == 1
+    assert Campaign(tmp_path / "c").withdraw("r01") == 1
     assert opened(tmp_path / "c", without("r01")).run().stage == "finished"
 
 
@@ -133,7 +132,7 @@ def test_row_numbers_keep_their_rows(tmp_path: Path) -> None:
     values = np.array(linear_pool().records.read(np.arange(24)))
     rows = from_arrays(values, classes=["no", "yes"], labels=linear_pool().labels)
     made(tmp_path / "c", pool=rows)
-    CampaignFolder(tmp_path / "c").withdraw("5")
+    Campaign(tmp_path / "c").withdraw("5")
     kept = np.arange(24) != 5
     shorter = from_arrays(values[kept], classes=["no", "yes"], labels=linear_pool().labels[kept])
     with pytest.raises(RecordsChanged, match="row numbers"):
@@ -160,14 +159,14 @@ def test_a_charged_step_gets_a_new_key_and_sees_the_withdrawal(
     number, fresh = seal_of(tmp_path / "c")
     assert number == campaign.state().sealed_with == campaign.state().last != charge
     assert fresh != key
-    assert CampaignFolder(tmp_path / "c").verify().holds
+    assert Campaign(tmp_path / "c").verify().holds
     # The old key is nowhere in the folder.
     assert not any(path.is_file() and key in path.read_bytes() for path in (tmp_path / "c").rglob("*"))
     twin = Path(shutil.copytree(tmp_path / "c", tmp_path / "twin"))
     for folder in (tmp_path / "c", twin):
         assert opened(folder, without(gone)).run().stage == "finished"
-        assert CampaignFolder(folder).verify().holds
-    states = [CampaignFolder(folder).state() for folder in (tmp_path / "c", twin)]
+        assert Campaign(folder).verify().holds
+    states = [Campaign(folder).state() for folder in (tmp_path / "c", twin)]
     # Only one model came of the charge, and not the one that was begun with the withdrawn record.
     assert states[0].trained[0].sha256 == states[1].trained[0].sha256
     assert states[0].charges[1][0] == states[0].trained[0].charge == charge
@@ -204,7 +203,7 @@ def test_a_model_that_is_made_stays_the_one_of_its_charge(
     key = seal_of(tmp_path / "c")
     campaign.withdraw(asked_in(campaign)[0])
     assert seal_of(tmp_path / "c") == key
-    assert CampaignFolder(tmp_path / "c").verify().holds
+    assert Campaign(tmp_path / "c").verify().holds
     again = opened(tmp_path / "c", without(asked_in(campaign)[0]))
     assert again.run().stage == "finished"
     assert again.state().trained[0].sha256 == produced.sha256
@@ -229,11 +228,11 @@ def test_a_model_that_is_made_and_lost_is_never_trained_again(
         with pytest.raises(DamagedCampaign, match="second model on one charge"):
             opened(tmp_path / "c").run()
         assert campaign.state().last == last
-        assert not CampaignFolder(tmp_path / "c").verify().holds
+        assert not Campaign(tmp_path / "c").verify().holds
     (tmp_path / "elsewhere").replace(place)
     assert opened(tmp_path / "c").run().stage == "finished"
     assert path.read_bytes() == content
-    assert CampaignFolder(tmp_path / "c").verify().holds
+    assert Campaign(tmp_path / "c").verify().holds
 
 
 @pytest.mark.parametrize("selection", ["threshold", "laplace", "exponential", "random"])

@@ -44,7 +44,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
     broken = Campaign.open(
         folder, pool=linear_pool(), model=linear_model(), evaluation=linear_held_out(), evaluation_is_public=True
     )
-    broken._learner_at(broken.state()).train = dies  # type: ignore[method-assign]
+    broken.runner.model.at(broken.state()).train = dies  # type: ignore[method-assign]
     with pytest.raises(Stop):
         broken.run()
     assert "Interrupted" in page(folder)

@@ -12,7 +12,6 @@ from jinja2 import UndefinedError
 from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.folder import CampaignFolder
 from dpal.reports.campaign_data import report_data
 from dpal.reports.campaign_report import as_html, write_report
 from dpal.reports.comparison import run_of
@@ -54,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         evaluation_is_public=True,
         oracle="simulated",
     )
-    CampaignFolder(folder).withdraw([str(linear_pool().ids[0])], reason=HOSTILE)
+    Campaign(folder).withdraw([str(linear_pool().ids[0])], reason=HOSTILE)
     campaign.run()
     return folder
 

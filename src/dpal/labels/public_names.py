@@ -1,4 +1,4 @@
-"""Names of records for outside: opaque ones, or the records' own ids where these are declared free of content."""
+"""What records are called outside the campaign: opaque names, or their own ids if these are free of content."""
 
 import base64
 import hashlib
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-# Crockford's alphabet has no i, l, o or u, which people misread. What they write in their place is understood.
+# Crockford's alphabet has no i, l, o or u, which people misread. Those letters are understood as the digits meant.
 _CROCKFORD = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghjkmnpqrstvwxyz")
 _MISREAD = str.maketrans("ilo", "110")
 _GROUP, _GROUPS = 4, 3
@@ -15,7 +15,7 @@ _DIGEST_BYTES = 30
 
 
 class Names(ABC):
-    """A name for each record of a pool, and the way back."""
+    """A name for each record of a pool, and the record for each name."""
 
     @abstractmethod
     def name_of(self, record_id: str) -> str:
@@ -23,11 +23,11 @@ class Names(ABC):
 
     @abstractmethod
     def id_of(self, text: str) -> str | None:
-        """The record that a person means, or None where no record is called this."""
+        """The id of the record with this name, or None."""
 
     @abstractmethod
     def problem_with(self, text: str) -> str:
-        """Why a text is not a record's name, in words."""
+        """Why a text is not the name of a record, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class OwnNames(Names):
         return record_id
 
     def id_of(self, text: str) -> str | None:
-        # An id is taken as it stands; a spreadsheet may have put spaces around it.
+        # Exactly as written, or without the spaces that a spreadsheet may have put around it.
         return text if text in self.ids else text.strip() if text.strip() in self.ids else None
 
     def problem_with(self, text: str) -> str:
@@ -49,7 +49,7 @@ class OwnNames(Names):
 
 @dataclass(frozen=True, slots=True)
 class OpaqueNames(Names):
-    """Names such as 7k2m-0qxw-e9tz, which tell nothing about a record to anyone without the campaign's secret."""
+    """Names such as 7k2m-0qxw-e9tz, which say nothing about a record without the campaign's secret."""
 
     names: dict[str, str] = field(repr=False)
     ids: dict[str, str] = field(repr=False)
@@ -70,23 +70,23 @@ class OpaqueNames(Names):
 
 
 def public_names(ids: Iterable[str], *, secret: bytes, ids_are_free_of_content: bool) -> Names:
-    """The names of these records, whose ids all differ: always the same for the same secret, and no two alike."""
-    everyone = list(ids)
+    """The names of these records: always the same for the same secret, and all different. Ids must all differ."""
+    all_ids = list(ids)
     if ids_are_free_of_content:
-        return OwnNames(frozenset(everyone))
-    longest = {record_id: _all_letters(record_id, secret) for record_id in everyone}
+        return OwnNames(frozenset(all_ids))
+    longest = {record_id: _all_letters(record_id, secret) for record_id in all_ids}
     shortest = {record_id: letters[: _GROUP * _GROUPS] for record_id, letters in longest.items()}
     return OpaqueNames(*_both_ways(_lengthened(shortest, longest)))
 
 
 def _all_letters(record_id: str, secret: bytes) -> str:
-    # Marked with its purpose: the secret also keys fingerprints, which must not be comparable with names.
-    made = hashlib.blake2b(record_id.encode(), key=secret, digest_size=_DIGEST_BYTES, person=b"dpal names")
-    return base64.b32encode(made.digest()).decode().translate(_CROCKFORD)
+    # With a purpose of its own: the secret also keys fingerprints, which must not be comparable with names.
+    digest = hashlib.blake2b(record_id.encode(), key=secret, digest_size=_DIGEST_BYTES, person=b"dpal names")
+    return base64.b32encode(digest.digest()).decode().translate(_CROCKFORD)
 
 
 def _lengthened(short: dict[str, str], longest: dict[str, str]) -> dict[str, str]:
-    """Names that all differ: those that are alike get another group of letters, all of them, until they are not."""
+    """Names that all differ: equal ones each get another group of letters until they differ."""
     seen: dict[str, list[str]] = {}
     for record_id, letters in short.items():
         seen.setdefault(letters, []).append(record_id)
@@ -106,5 +106,5 @@ def _both_ways(letters: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]
 
 
 def _letters(text: str) -> str:
-    """A name as a person wrote it: capitals, missing hyphens and letters that look like digits are understood."""
+    """The letters of a name as a person wrote it, perhaps in capitals, without hyphens or with misread digits."""
     return "".join(letter for letter in text.lower() if letter.isalnum()).translate(_MISREAD)

@@ -8,14 +8,13 @@ import pytest
 from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.config import NAME, read_config
+from dpal.campaign.config import read_config
 from dpal.campaign.facts import ChargedTraining, GivenUp, Trained
 from dpal.campaign.files import digest
-from dpal.campaign.folder import CampaignFolder
-from dpal.campaign.ledger import Ledger
-from dpal.campaign.sealed_keys import SealedKeys
-from dpal.campaign.spent import NAME as SPENT
-from dpal.campaign.spent import _check
+from dpal.campaign.layout import CONFIG, SPENT
+from dpal.campaign.ledger import Ledger, _check
+from dpal.campaign.step_randomness import SealedKeys
+from dpal.campaign.writer import writing
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData, NothingToGiveUp
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_data import report_data
@@ -56,7 +55,7 @@ def reopened(folder: Path) -> Campaign:
 def stuck(folder: Path, phase: int) -> Campaign:
     """Run until this phase (from 0) is charged, and let its training fail."""
     campaign = reopened(folder)
-    learner = campaign._learner_at(campaign.state())
+    learner = campaign.runner.model.at(campaign.state())
     train = learner.train
 
     def failing(planned: Any, *args: Any, **options: Any) -> Any:
@@ -130,11 +129,11 @@ def test_later_phases_and_selections_start_from_the_newest_recorded_model(tmp_pa
     newest = campaign.state().trained[-1]
     assert newest.phase == 0
     loaded: list[str] = []
-    learner = campaign._learner_at(campaign.state())
-    assert campaign._loaded == newest.sha256
+    learner = campaign.runner.model.at(campaign.state())
+    assert campaign.runner.model.loaded == newest.sha256
     load = learner.load
     learner.load = lambda path: (loaded.append(path.name), load(path))[1]  # type: ignore[method-assign]
-    campaign._loaded = None
+    campaign.runner.model.loaded = None
     campaign.run()
     # For query 2 and for phase 3; then phase 3's own model is measured.
     assert loaded[0] == "phase-1.safetensors"
@@ -160,10 +159,10 @@ def test_settings_of_training_change_and_the_new_file_is_the_recorded_one(tmp_pa
     folder = tmp_path / "c"
     made(folder, training={"learning_rate": 3.0})
     campaign = stuck(folder, 0)
-    before = (folder / NAME).read_bytes()
+    before = (folder / CONFIG).read_bytes()
     old_hash = campaign.state().settings
     campaign.give_up(settings=["training.learning_rate=0.01", "training.optimizer=sgd"])
-    changed = read_config(folder / NAME)
+    changed = read_config(folder / CONFIG)
     assert (changed.training.learning_rate, changed.training.optimizer) == (0.01, "sgd")
     assert campaign.config == changed
     # This very object goes on with them, and so does one that is opened later.
@@ -173,13 +172,13 @@ def test_settings_of_training_change_and_the_new_file_is_the_recorded_one(tmp_pa
     assert campaign.state().settings != old_hash
     assert campaign.verify().holds
     # Exactly that file: neither the old one nor another.
-    good = (folder / NAME).read_bytes()
+    good = (folder / CONFIG).read_bytes()
     for content in (before, good.replace(b"learning_rate: 0.01", b"learning_rate: 0.02")):
-        (folder / NAME).write_bytes(content)
-        assert not CampaignFolder(folder).verify().holds
-        with pytest.raises(DamagedCampaign, match="not as it was"):
+        (folder / CONFIG).write_bytes(content)
+        assert not Campaign(folder).verify().holds
+        with pytest.raises(DamagedCampaign, match="differs from the configuration"):
             reopened(folder)
-    (folder / NAME).write_bytes(good)
+    (folder / CONFIG).write_bytes(good)
     assert campaign.run().stage == "finished"
 
 
@@ -206,9 +205,13 @@ def test_other_settings_and_useless_ones_are_refused_and_nothing_changes(tmp_pat
     folder = tmp_path / "c"
     made(folder)
     campaign = stuck(folder, 0)
-    before = {path: digest(path) for path in folder.rglob("*") if path.is_file() and path.name != "writer.lock"}
+    before = {
+        path: digest(path)
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in ("writer.lock", "writer.json")
+    }
     with pytest.raises(InvalidArgument):
-        CampaignFolder(folder).give_up(settings=[setting])
+        Campaign(folder).give_up(settings=[setting])
     assert {path: digest(path) for path in before} == before
     assert campaign.state().open_charge is not None
 
@@ -232,17 +235,16 @@ def test_a_selection_is_not_given_up_but_run_again(tmp_path: Path) -> None:
     def failing(*args: Any, **options: Any) -> Any:
         raise Broken
 
-    campaign._learner_at(campaign.state()).logits = failing  # type: ignore[method-assign]
+    campaign.runner.model.at(campaign.state()).logits = failing  # type: ignore[method-assign]
     with pytest.raises(Broken):
         campaign.run()
-    with pytest.raises(NothingToGiveUp, match=r"is a selection.*run again"):
-        CampaignFolder(folder).give_up()
+    with pytest.raises(NothingToGiveUp, match=r"is a selection.*Run it again"):
+        Campaign(folder).give_up()
     assert reopened(folder).run().stage == "finished"
 
 
 def facts(folder: Path) -> list[Any]:
-    with CampaignFolder(folder)._reader() as (_, recorded):
-        return [each.fact for each in recorded]
+    return [entry.fact for entry in Campaign(folder).reader.recorded]
 
 
 def test_what_the_phase_had_written_is_removed(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_what_the_phase_had_written_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_given_up_phase_is_not_trained_or_given_up_again(tmp_path: Path) -> None:
-    """By facts that somebody adds past the commands: the fold refuses them."""
+    """By facts that someone adds without the commands: the fold refuses them."""
     folder = tmp_path / "c"
     made(folder)
     campaign = stuck(folder, 0)
@@ -273,8 +275,8 @@ def test_a_given_up_phase_is_not_trained_or_given_up_again(tmp_path: Path) -> No
     names = {"file": "checkpoints/phase-1.safetensors", "sha256": "", "export_sha256": "", "engine": ""}
     model = Trained(charge=charge, phase=0, seconds=0, **names)
     for fact in (again, model, ChargedTraining(phase=0, **_numbers(0))):
-        with campaign._writer() as journal, pytest.raises(DamagedCampaign):
-            journal.add(fact)
+        with writing(campaign.reader) as writer, pytest.raises(DamagedCampaign):
+            writer.add(fact)
 
 
 def test_reports_put_each_measurement_to_its_own_phase(tmp_path: Path) -> None:
@@ -298,7 +300,7 @@ def test_the_certificate_counts_the_given_up_phase(tmp_path: Path) -> None:
     document = certificate_of(folder)
     assert document["complete"]
     assert len(document["charges"]["phases"]) == 3
-    assert verify_certificate(json.loads(json.dumps(document))) == CampaignFolder(folder).verify().epsilon_spent
+    assert verify_certificate(json.loads(json.dumps(document))) == Campaign(folder).verify().epsilon_spent
 
 
 @pytest.mark.parametrize("accountant", ["rdp", "pld"])

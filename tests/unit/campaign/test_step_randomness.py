@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from small_campaigns import linear_model, linear_plan, linear_pool
 
-from dpal.campaign import faults
+from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.folder import CampaignFolder
-from dpal.campaign.sealed_keys import SealedKeys
+from dpal.campaign.step_randomness import SealedKeys
 from dpal.errors import DamagedCampaign
 
 
@@ -59,7 +58,7 @@ def _content(handle: int) -> bytes:
 @contextmanager
 def watched(folder: Path, *, plant: bool = False) -> Iterator[Witness]:
     """With `plant`, each key goes through the database too, as it did when the database held them."""
-    witness, original = Witness(folder), faults.reached
+    witness, original = Witness(folder), fault_points.reached
 
     def reached(point: str) -> None:
         if point == "seal.written":
@@ -69,11 +68,11 @@ def watched(folder: Path, *, plant: bool = False) -> Iterator[Witness]:
         if plant and point in ("train.charged", "train.trained"):
             _through_the_database(witness, put=point == "train.charged")
 
-    faults.reached = reached
+    fault_points.reached = reached
     try:
         yield witness
     finally:
-        faults.reached = original
+        fault_points.reached = original
         for handle in witness.handles:
             os.close(handle)
 
@@ -153,7 +152,7 @@ def test_a_missing_or_erased_key_is_never_used(tmp_path: Path, content: bytes | 
 
 def died_at(folder: Path, wanted: str, hits: int = 1) -> None:
     """Run until a point is reached so many times, and no further."""
-    original, seen = faults.reached, 0
+    original, seen = fault_points.reached, 0
 
     def reached(point: str) -> None:
         nonlocal seen
@@ -161,12 +160,12 @@ def died_at(folder: Path, wanted: str, hits: int = 1) -> None:
         if point == wanted and seen == hits:
             raise Died
 
-    faults.reached = reached
+    fault_points.reached = reached
     try:
         with pytest.raises(Died):
             reopened(folder).run()
     finally:
-        faults.reached = original
+        fault_points.reached = original
 
 
 @pytest.mark.parametrize(
@@ -181,12 +180,12 @@ def test_what_a_dead_process_leaves_is_erased_and_the_campaign_holds(
     died_at(folder, point)
     assert len(SealedKeys(folder).charges()) == keys_left
     # A committed charge always has its key, and verify clears away every other.
-    open_charge = CampaignFolder(folder).state().open_charge
-    assert CampaignFolder(folder).verify().holds
+    open_charge = Campaign(folder).state().open_charge
+    assert Campaign(folder).verify().holds
     assert SealedKeys(folder).charges() == ([] if open_charge is None else [open_charge[0]])
     assert reopened(folder).run().stage == "finished"
     assert SealedKeys(folder).charges() == []
-    assert CampaignFolder(folder).verify().holds
+    assert Campaign(folder).verify().holds
 
 
 def test_the_key_of_an_open_charge_that_is_gone_is_noticed(tmp_path: Path) -> None:
@@ -195,7 +194,7 @@ def test_the_key_of_an_open_charge_that_is_gone_is_noticed(tmp_path: Path) -> No
     died_at(folder, "train.charged")
     (charge,) = SealedKeys(folder).charges()
     SealedKeys(folder).erase(charge)
-    found = CampaignFolder(folder).verify()
+    found = Campaign(folder).verify()
     assert [check.what for check in found.checks if not check.holds] == ["releases"]
     with pytest.raises(DamagedCampaign, match="sealed key"):
         reopened(folder).run()

@@ -1,4 +1,4 @@
-"""Named points at which tests kill the process, to show that nothing is lost. Without $DPAL_KILL_AT they do nothing."""
+"""Named points where tests kill the process, to show that nothing is lost. They do nothing without $DPAL_KILL_AT."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ _hits: dict[str, int] = {}
 
 
 def reached(point: str) -> None:
-    """Die here if asked to. The variable is a point's name, or name:N for the Nth time it is reached."""
+    """Kill the process here if $DPAL_KILL_AT names this point, or name:N for the Nth time it is reached."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return

@@ -11,11 +11,10 @@ from small_campaigns import linear_model, linear_plan, linear_pool, small_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config, settings_hash
-from dpal.campaign.folder import CampaignFolder
-from dpal.campaign.public_names import OpaqueNames, public_names
 from dpal.campaign.store import Store
 from dpal.data import Pool, from_arrays
 from dpal.errors import LabelsRefused
+from dpal.labels.public_names import OpaqueNames, public_names
 
 SECRET, OTHER = bytes(32), bytes(31) + b"\1"
 IDS = ["ill/03.png", "healthy/4.png", "SMITH_1950", " a ", "0005", "ümlaut"]
@@ -53,7 +52,7 @@ def test_names_show_no_order_and_no_likeness_of_ids() -> None:
 
 def test_names_that_would_be_alike_are_lengthened(monkeypatch: pytest.MonkeyPatch) -> None:
     # With one group instead of three, two of some thousands of ids share a name.
-    monkeypatch.setattr("dpal.campaign.public_names._GROUPS", 1)
+    monkeypatch.setattr("dpal.labels.public_names._GROUPS", 1)
     ids = [str(number) for number in range(3000)]
     names = opaque(ids)
     lengths = [len(name) for name in names.names.values()]
@@ -100,7 +99,7 @@ def test_an_export_shows_no_id_and_its_answers_come_back(tmp_path: Path) -> None
     assert [row[0] for row in rows] == sorted(asked)
     with (tmp_path / "back.csv").open("w", newline="") as lines:
         csv.writer(lines).writerows([header, *([*row[:-1], "yes"] for row in rows[:5])])
-    folder = CampaignFolder(tmp_path / "c")
+    folder = Campaign(tmp_path / "c")
     assert folder.import_labels(tmp_path / "back.csv", pool) == {
         "new": 5,
         "corrected": 0,
@@ -142,7 +141,7 @@ def test_real_ids_and_unknown_names_are_listed_and_nothing_is_taken(tmp_path: Pa
     file = tmp_path / "labels.csv"
     file.write_text(f"id,label\n{asked},yes\nzzzz-zzzz-zzzz,no\n{name_of(tmp_path / 'c', pool, other)},no\n")
     with pytest.raises(LabelsRefused) as caught:
-        CampaignFolder(tmp_path / "c").import_labels(file, pool)
+        Campaign(tmp_path / "c").import_labels(file, pool)
     for words in (
         "3 problem(s)",
         f"line 2: {asked!r} is an id of the pool; this campaign takes the names that dpal labels export writes",
@@ -151,7 +150,7 @@ def test_real_ids_and_unknown_names_are_listed_and_nothing_is_taken(tmp_path: Pa
     ):
         assert words in str(caught.value)
     assert other not in str(caught.value)
-    assert CampaignFolder(tmp_path / "c").state().answers == {}
+    assert Campaign(tmp_path / "c").state().answers == {}
 
 
 def test_ids_stay_where_they_are_declared_or_published(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_ids_stay_where_they_are_declared_or_published(tmp_path: Path) -> None:
     waiting_campaign(tmp_path / "own", pool, ids_are_free_of_content=True).export_labels(tmp_path / "out", pool)
     assert {row[0] for row in table_of(tmp_path / "out/labels.csv")[1:]} <= set(pool.ids.tolist())
     # The declaration is recorded: it holds for everyone who opens the folder with the pool.
-    assert CampaignFolder(tmp_path / "own").state().created.ids_are_free_of_content
+    assert Campaign(tmp_path / "own").state().created.ids_are_free_of_content
     assert small_pool().ids_are_free_of_content
 
 

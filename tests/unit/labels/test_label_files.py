@@ -6,25 +6,23 @@ import pytest
 from pictures import pixels, write_png
 from PIL import Image
 
-from dpal.campaign import exchange
-from dpal.campaign.facts import Answer
-from dpal.campaign.oracles import CallableOracle, SimulatedOracle, as_oracle
-from dpal.campaign.public_names import OwnNames
 from dpal.data import Pool, from_arrays, from_image_folder
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
+from dpal.labels import label_files
+from dpal.labels.public_names import OwnNames
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 1, 8, 8), dtype=np.uint8)
 IDS = ["b/2", "a,1", "c;3", 'd"4', "0005", "e 6"]
 
 
-def export_requests(pool: Pool, ids: list[str], folder: Path) -> Path:
+def exported(pool: Pool, ids: list[str], folder: Path) -> Path:
     """Under their own ids; opaque names have tests of their own."""
-    return exchange.export_requests(pool, ids, folder, names=OwnNames(frozenset(pool.ids.tolist())))
+    return label_files.write_label_files(pool, ids, folder, names=OwnNames(frozenset(pool.ids.tolist())))
 
 
-def read_answers(file: Path, pool: Pool, asked: set[str]) -> dict[str, Answer]:
-    return exchange.read_answers(file, pool, asked, names=OwnNames(frozenset(pool.ids.tolist())))
+def answers_in(file: Path, pool: Pool, asked: set[str]) -> dict[str, object]:
+    return label_files.read_label_file(file, pool, asked, names=OwnNames(frozenset(pool.ids.tolist())))
 
 
 def image_pool() -> Pool:
@@ -42,7 +40,7 @@ def rows(file: Path) -> list[list[str]]:
 
 
 def test_an_export_has_a_line_and_a_picture_for_each_record(tmp_path: Path) -> None:
-    table = export_requests(image_pool(), ["b/2", "a,1", "0005"], tmp_path / "week 1")
+    table = exported(image_pool(), ["b/2", "a,1", "0005"], tmp_path / "week 1")
     assert rows(table)[0] == ["id", "file", "label"]
     # In the order of the ids: the order of selection or of scores would tell something.
     assert [row[0] for row in rows(table)[1:]] == ["0005", "a,1", "b/2"]
@@ -54,12 +52,12 @@ def test_an_export_has_a_line_and_a_picture_for_each_record(tmp_path: Path) -> N
 def test_people_see_the_whole_image_not_the_models_crop(tmp_path: Path) -> None:
     write_png(tmp_path / "scans" / "a.png", pixels(1, side=40))
     pool = from_image_folder(tmp_path / "scans", classes=2, size=8, channels=3)
-    table = export_requests(pool, ["a.png"], tmp_path / "out")
+    table = exported(pool, ["a.png"], tmp_path / "out")
     assert np.asarray(Image.open(table.parent / "images/000001.png")).shape == (40, 40, 3)
 
 
 def test_texts_come_back_with_their_ids(tmp_path: Path) -> None:
-    table = export_requests(text_pool(), ["z", "x", "y"], tmp_path / "out")
+    table = exported(text_pool(), ["z", "x", "y"], tmp_path / "out")
     assert rows(table)[1:] == [["x", "fever, cough", ""], ["y", 'she said "no"', ""], ["z", "line\nbreak", ""]]
 
 
@@ -67,14 +65,14 @@ def test_an_export_never_overwrites(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "labels.csv").write_text("weeks of work")
     with pytest.raises(InvalidArgument, match="new or empty"):
-        export_requests(text_pool(), ["x"], tmp_path / "out")
+        exported(text_pool(), ["x"], tmp_path / "out")
     assert (tmp_path / "out" / "labels.csv").read_text() == "weeks of work"
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_a_filled_in_export_is_read_whatever_spreadsheet_saved_it(tmp_path: Path, separator: str, start: str) -> None:
-    table = export_requests(image_pool(), IDS, tmp_path / "out")
+    table = exported(image_pool(), IDS, tmp_path / "out")
     answers = {"b/2": "dog", "a,1": " cat ", "c;3": "skip", 'd"4': "Cannot tell", "0005": "DOG", "e 6": ""}
     lines = rows(table)
     filled = tmp_path / "filled.csv"
@@ -83,21 +81,21 @@ def test_a_filled_in_export_is_read_whatever_spreadsheet_saved_it(tmp_path: Path
         writer = csv.writer(target, delimiter=separator, lineterminator="\r\n")
         writer.writerow(lines[0])
         writer.writerows([[name, file, answers[name]] for name, file, _ in lines[1:]])
-    found = read_answers(filled, image_pool(), set(IDS))
-    assert found == {"b/2": 1, "a,1": 0, "c;3": "skip", 'd"4': "cannot-tell", "0005": 1}
+    found = answers_in(filled, image_pool(), set(IDS))
+    assert found == {"b/2": "dog", "a,1": "cat", "c;3": "skip", 'd"4': "cannot-tell", "0005": "dog"}
 
 
 def test_every_problem_is_listed_and_nothing_is_taken(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_text('id,label\nb/2,dog\nnobody,cat\n0005,1\ne 6,cat\n"a,1",cat\n"a,1",dog\nb/2,dog\n')
     with pytest.raises(LabelsRefused) as caught:
-        read_answers(file, image_pool(), set(IDS) - {"e 6"})
+        answers_in(file, image_pool(), set(IDS) - {"e 6"})
     message = str(caught.value)
     assert "4 problem(s)" in message
     for part in ("line 3: the id 'nobody' is not in the pool", "line 4", "'1'", "cat, dog, or skip"):
         assert part in message
     assert "line 5: the id 'e 6' was not asked for" in message
-    assert "line 7: the id 'a,1' stands twice with different answers" in message
+    assert "line 7: the id 'a,1' appears twice with different answers" in message
 
 
 @pytest.mark.parametrize(
@@ -106,81 +104,55 @@ def test_every_problem_is_listed_and_nothing_is_taken(tmp_path: Path) -> None:
         (b"", "no column id, label"),
         (b"name,label\nx,yes\n", "no column id"),
         (b"id,answer\nx,yes\n", "no column label"),
-        (b"id,text,label\nx\n", "line 2 has 1 cells"),
-        (b"id,label\nx,yes,surplus\n", "line 2 has 3 cells"),
+        (b"id,text,label\nx\n", "Line 2 of .* has 1 cells"),
+        (b"id,label\nx,yes,surplus\n", "Line 2 of .* has 3 cells"),
         (b"id,label,Label\nx,yes,no\n", "label twice"),
         (b'id,label\n"x,yes\n', "cannot be read"),
         (b"id,label\nx,\xff\xfe\n", "UTF-8"),
     ],
 )
-def test_tables_that_are_none_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_files_that_are_not_label_tables_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "labels.csv").write_bytes(content)
     with pytest.raises(LabelsRefused, match=message):
-        read_answers(tmp_path / "labels.csv", text_pool(), {"x"})
+        answers_in(tmp_path / "labels.csv", text_pool(), {"x"})
     with pytest.raises(MissingData):
-        read_answers(tmp_path / "none.csv", text_pool(), {"x"})
+        answers_in(tmp_path / "none.csv", text_pool(), {"x"})
 
 
 def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
     pool = from_arrays(IMAGES, classes=["edema", "fracture"], ids=IDS, multi_label=True)
-    table = export_requests(pool, IDS[:4], tmp_path / "out")
+    table = exported(pool, IDS[:4], tmp_path / "out")
     assert rows(table)[0] == ["id", "file", "edema", "fracture"]
     file = tmp_path / "labels.csv"
     file.write_text('id,edema,fracture\nb/2,1,0\n"a,1",0.8,0\nc;3,skip,\n"d""4",,\n')
-    assert read_answers(file, pool, set(IDS)) == {"b/2": (1.0, 0.0), "a,1": (pytest.approx(0.8), 0.0), "c;3": "skip"}
+    assert answers_in(file, pool, set(IDS)) == {"b/2": [1.0, 0.0], "a,1": [0.8, 0.0], "c;3": "skip"}
     for wrong in ("b/2,1,", "b/2,2,0", "b/2,yes,0", "b/2,skip,0", "b/2,skip,?"):
         file.write_text(f"id,edema,fracture\n{wrong}\n")
         with pytest.raises(LabelsRefused, match="line 2"):
-            read_answers(file, pool, set(IDS))
-
-
-def test_the_simulated_oracle_knows_the_datasets_labels() -> None:
-    assert SimulatedOracle().ask(["a,1", "0005"], image_pool()) == {"a,1": "dog", "0005": "skip"}
-    with pytest.raises(InvalidArgument, match="no labels"):
-        SimulatedOracle().ask(["x"], text_pool())
-
-
-def test_a_function_is_an_oracle() -> None:
-    seen: dict[str, object] = {}
-
-    def doctor(name: str, record: object) -> str | None:
-        seen[name] = record
-        return {"x": "yes", "y": None}.get(name, "cannot tell")
-
-    assert list(as_oracle(doctor).ask(["x", "y", "z"], text_pool())) == [
-        ("x", "yes"),
-        ("y", "skip"),
-        ("z", "cannot tell"),
-    ]
-    assert seen["x"] == ("fever, cough",)
-    shapes = []
-    list(CallableOracle(lambda name, record: shapes.append(record.shape)).ask(["a,1"], image_pool()))
-    assert shapes == [(1, 8, 8)]
-    with pytest.raises(InvalidArgument, match="simulated, files"):
-        as_oracle("crowd")
+            answers_in(file, pool, set(IDS))
 
 
 def test_headings_in_capitals_and_excels_first_line(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("sep=;\nID;Label\nx;yes\n")
-    assert read_answers(tmp_path / "labels.csv", text_pool(), {"x"}) == {"x": 1}
+    assert answers_in(tmp_path / "labels.csv", text_pool(), {"x"}) == {"x": "yes"}
 
 
 def test_ids_with_spaces_around_come_back(tmp_path: Path) -> None:
     pool = from_arrays(IMAGES[:2], classes=["cat", "dog"], ids=[" a ", "b"])
     (tmp_path / "labels.csv").write_text("id,label\n a ,cat\n b,dog\n")
-    assert read_answers(tmp_path / "labels.csv", pool, {" a ", "b"}) == {" a ": 0, "b": 1}
+    assert answers_in(tmp_path / "labels.csv", pool, {" a ", "b"}) == {" a ": "cat", "b": "dog"}
 
 
 def test_texts_are_no_formulas_for_a_spreadsheet(tmp_path: Path) -> None:
     texts = TextRecords([('=HYPERLINK("http://evil")',), ("-1 is a number",), ("fine",)])
     pool = Pool(name="notes", ids=np.array(["x", "y", "z"]), records=texts, classes=("no", "yes"))
-    table = export_requests(pool, ["x", "y", "z"], tmp_path / "out")
+    table = exported(pool, ["x", "y", "z"], tmp_path / "out")
     assert [row[1][0] for row in rows(table)[1:]] == ["'", "'", "f"]
 
 
 def test_a_class_called_like_a_column_of_ours(tmp_path: Path) -> None:
     pool = from_arrays(IMAGES, classes=["file", "fracture"], ids=IDS, multi_label=True)
-    table = export_requests(pool, IDS[:1], tmp_path / "out")
+    table = exported(pool, IDS[:1], tmp_path / "out")
     assert rows(table)[0] == ["id", "file ", "file", "fracture"]
-    with pytest.raises(InvalidArgument, match="called otherwise"):
-        export_requests(from_arrays(IMAGES, classes=["id", "x"], ids=IDS, multi_label=True), IDS[:1], tmp_path / "two")
+    with pytest.raises(LabelsRefused, match="Rename the class"):
+        exported(from_arrays(IMAGES, classes=["id", "x"], ids=IDS, multi_label=True), IDS[:1], tmp_path / "two")

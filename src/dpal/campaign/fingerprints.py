@@ -1,7 +1,7 @@
-"""What every record held when the campaign was made, as keyed fingerprints that are compared whenever it is read.
+"""Keyed fingerprints of what every record held when the campaign was created, compared whenever a record is read.
 
-Without them a file that was edited, sorted or exchanged would train one person's record under another's id, or one
-record twice. The fingerprints never leave the folder: with the key, guesses about a record could be tried out.
+Without them, a file that was edited, sorted or replaced could train one person's record under another's id, or one
+record twice. The fingerprints never leave the folder: with the key, guesses about a record could be tested.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dpal.campaign.layout import CONTENTS
 from dpal.data import Pool
 from dpal.data.records import Form, Positions, Records, TextRecords, Values
 from dpal.errors import BadData, DamagedCampaign, MissingData, RecordsChanged
 
-NAME = "contents.db"
 CHUNK = 1024
 _PURPOSE = b"dpal contents"
 _SCHEMA = """
@@ -29,48 +29,48 @@ CREATE TABLE records (
 
 
 def fingerprints(values: Values, key: bytes) -> list[bytes]:
-    """One for each row: of its kind, its shape and its bytes, under every name."""
-    parts = sorted(values.items()) if isinstance(values, dict) else [("", values)]
+    """One fingerprint per row, over its type, shape and bytes under every name."""
+    arrays = sorted(values.items()) if isinstance(values, dict) else [("", values)]
     start = _keyed(key)
-    for name, part in parts:
-        start.update(repr((name, part.dtype.str, part.shape[1:])).encode())
-    found: list[bytes] = []
-    for row in range(len(parts[0][1])):
+    for name, array in arrays:
+        start.update(repr((name, array.dtype.str, array.shape[1:])).encode())
+    by_row: list[bytes] = []
+    for row in range(len(arrays[0][1])):
         digest = start.copy()
-        for _, part in parts:
-            digest.update(part[row].tobytes())
-        found.append(digest.digest())
-    return found
+        for _, array in arrays:
+            digest.update(array[row].tobytes())
+        by_row.append(digest.digest())
+    return by_row
 
 
 def text_fingerprints(texts: Iterable[Sequence[str]], key: bytes) -> list[bytes]:
-    """One for each record: of its texts, each with its length, so that no two records run together."""
-    found: list[bytes] = []
+    """One fingerprint per record, over its texts and their lengths, so that different records never look equal."""
+    by_record: list[bytes] = []
     for record in texts:
         digest = _keyed(key)
         for text in record:
             content = text.encode()
             digest.update(len(content).to_bytes(8, "little"))
             digest.update(content)
-        found.append(digest.digest())
-    return found
+        by_record.append(digest.digest())
+    return by_record
 
 
 def fingerprints_of(records: Records, positions: Positions, key: bytes) -> list[bytes]:
-    """Of the records at these positions, as the model reads them; texts before they are tokenized."""
+    """The fingerprints of the records at these positions, as the model reads them; texts before they are tokenized."""
     if isinstance(records, TextRecords):
         return text_fingerprints((records.texts[position] for position in positions.tolist()), key)
     return fingerprints(records.read(positions), key)
 
 
 def stamps_of(records: Records, positions: Positions, key: bytes) -> list[str]:
-    """What tells changed records without reading them, hashed with the key: some of it is about their contents."""
-    found = records.stamps(positions)
-    return [stamp and hashlib.blake2b(stamp.encode(), digest_size=16, key=key).hexdigest() for stamp in found]
+    """What shows a changed record without reading it, hashed with the key: some of it depends on its contents."""
+    stamps = records.stamps(positions)
+    return [stamp and hashlib.blake2b(stamp.encode(), digest_size=16, key=key).hexdigest() for stamp in stamps]
 
 
 def chunks(positions: Positions) -> Iterable[Positions]:
-    """The positions, a bounded number at a time."""
+    """The positions in batches of bounded size."""
     return (positions[start : start + CHUNK] for start in range(0, len(positions), CHUNK))
 
 
@@ -80,7 +80,7 @@ def _keyed(key: bytes) -> "hashlib.blake2b":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Every record's id, fingerprint and stamp, in the order of the pool that the campaign was made with."""
+    """Every record's id, fingerprint and stamp, in the order of the pool that the campaign was created with."""
 
     ids: tuple[str, ...] = field(repr=False)
     fingerprints: tuple[bytes, ...] = field(repr=False)
@@ -88,7 +88,7 @@ class Contents:
     key: bytes = field(repr=False)
 
     def hash(self) -> str:
-        """Of ids and fingerprints. Stamps may change: a folder that is copied has files with new times."""
+        """The hash of ids and fingerprints. Stamps may change: the files of a copied folder have new times."""
         digest = hashlib.sha256()
         for name, fingerprint in zip(self.ids, self.fingerprints, strict=True):
             content = name.encode()
@@ -101,8 +101,8 @@ class Contents:
         return any(self.ids == tuple(map(str, range(start, start + count))) for start in (0, 1))
 
     def write(self, folder: Path) -> None:
-        """Into a new file, for the owner's eyes."""
-        path = folder / NAME
+        """Write a new file that only the owner can read."""
+        path = folder / CONTENTS
         path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None)
         try:
@@ -118,10 +118,10 @@ class Contents:
 
     @staticmethod
     def read(folder: Path, *, key: bytes, expected: str) -> "Contents":
-        """From the campaign's folder. A file that is not as it was recorded is refused."""
-        path = folder / NAME
+        """Read them from the campaign's folder. A file that differs from what was recorded is refused."""
+        path = folder / CONTENTS
         try:
-            # As for facts: what a killed writer left half done has to be undone first.
+            # As for facts: what a killed writer left half done has to be rolled back first.
             mode = "rw" if os.access(folder, os.W_OK) and os.access(path, os.W_OK) else "ro"
             connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
             try:
@@ -129,19 +129,19 @@ class Contents:
             finally:
                 connection.close()
             ids, prints, stamps = zip(*rows, strict=True)
-            found = Contents(ids=ids, fingerprints=prints, stamps=stamps, key=key)
-            whole = found.hash() == expected
+            contents = Contents(ids=ids, fingerprints=prints, stamps=stamps, key=key)
+            unchanged = contents.hash() == expected
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise _damaged(path) from error
-        if not whole:
+        if not unchanged:
             raise _damaged(path)
-        return found
+        return contents
 
 
 def write_stamps(folder: Path, stamps: Mapping[str, str]) -> None:
-    """Note the sizes and times of files whose contents were just found unchanged. They save a reading, no more."""
+    """Note the sizes and times of files that were just found unchanged, which saves reading them next time."""
     try:
-        connection = sqlite3.connect(f"{(folder / NAME).resolve().as_uri()}?mode=rw", uri=True)
+        connection = sqlite3.connect(f"{(folder / CONTENTS).resolve().as_uri()}?mode=rw", uri=True)
         try:
             with connection:
                 rows = [(stamp, name) for name, stamp in stamps.items()]
@@ -155,8 +155,8 @@ def write_stamps(folder: Path, stamps: Mapping[str, str]) -> None:
 
 def _damaged(path: Path) -> DamagedCampaign:
     return DamagedCampaign(
-        f"{path} is missing or not as it was when the campaign was made. Nothing was changed. Restore the campaign's "
-        "folder from a backup: without it nobody can tell whether the records are still the same."
+        f"{path} is missing or differs from what the campaign recorded. Nothing was changed. Restore the campaign's "
+        "folder from a backup: without this file it cannot be checked whether the records are still the same."
     )
 
 
@@ -164,7 +164,7 @@ class CheckedRecords(Records):
     """Records that are compared with their fingerprints whenever they are read."""
 
     def __init__(self, contents: Contents, pool: Pool, refused: Callable[[list[str], str], RecordsChanged]) -> None:
-        """The pool's ids are the campaign's, or some of them. `refused` makes the error from ids and what is wrong."""
+        """The pool's ids are some or all of the campaign's. `refused` makes the error from ids and what is wrong."""
         known = dict(zip(contents.ids, zip(contents.fingerprints, contents.stamps, strict=True), strict=True))
         self._records, self._ids, self._key = pool.records, pool.ids, contents.key
         self._expected = [known[name][0] for name in pool.ids.tolist()]
@@ -188,26 +188,26 @@ class CheckedRecords(Records):
         try:
             values = self._records.read(positions)
         except (BadData, MissingData, OSError) as error:
-            raise self._refused(self._unreadable(positions), "cannot be read any more") from error
+            raise self._refused(self._unreadable(positions), "can no longer be read") from error
         if changed := self._changed(positions, fingerprints(values, self._key)):
             raise self._refused(changed, _CHANGED)
         return values
 
     def check(self, positions: Positions) -> None:
-        """Read and compare these records, and refuse all that differ together."""
+        """Read and compare these records; one error names all that differ."""
         changed: list[str] = []
-        for some in chunks(positions):
+        for batch in chunks(positions):
             try:
-                changed += self._changed(some, fingerprints_of(self._records, some, self._key))
+                changed += self._changed(batch, fingerprints_of(self._records, batch, self._key))
             except (BadData, MissingData, OSError) as error:
-                raise self._refused(self._unreadable(some), "cannot be read any more") from error
+                raise self._refused(self._unreadable(batch), "can no longer be read") from error
         if changed:
             raise self._refused(changed, _CHANGED)
 
     def check_files(self) -> dict[str, str]:
-        """Compare every record whose file has another size or time than when it was last compared, or has no file.
+        """Compare every record whose file has a new size or time since it was last compared, or that has no file.
 
-        Says the new stamps of those that are unchanged all the same.
+        Returns the new stamps of those whose contents are unchanged.
         """
         now = stamps_of(self._records, np.arange(len(self)), self._key)
         suspects = [place for place, stamp in enumerate(now) if not stamp or stamp != self._stamps[place]]
@@ -216,32 +216,32 @@ class CheckedRecords(Records):
         self._stamps = now
         return renewed
 
-    def _changed(self, positions: Positions, found: list[bytes]) -> list[str]:
+    def _changed(self, positions: Positions, actual: list[bytes]) -> list[str]:
         return [
             str(self._ids[place])
-            for place, fingerprint in zip(positions.tolist(), found, strict=True)
+            for place, fingerprint in zip(positions.tolist(), actual, strict=True)
             if fingerprint != self._expected[place]
         ]
 
     def _unreadable(self, positions: Positions) -> list[str]:
-        found: list[str] = []
+        ids: list[str] = []
         for place in positions.tolist():
             try:
                 self._records.read(np.asarray([place]))
             except (BadData, MissingData, OSError):
-                found.append(str(self._ids[place]))
-        return found or [str(self._ids[place]) for place in positions.tolist()]
+                ids.append(str(self._ids[place]))
+        return ids or [str(self._ids[place]) for place in positions.tolist()]
 
 
-_CHANGED = "are not as they were when the campaign was made"
+_CHANGED = "are not as they were when the campaign was created"
 
 
 def records_refused(ids: Sequence[str], what: str, *, folder: Path, row_numbers: bool, charged: str) -> RecordsChanged:
     """The error for records that are missing or changed: which, what to do, and whether anything was charged."""
     rows = " Their ids are row numbers: rows must not be sorted, added or removed." if row_numbers else ""
     return RecordsChanged(
-        f"{len(ids):,} record(s) {what}: {few(ids)}.{rows} Put them back as they were. If they must not be used "
-        f"any more, withdraw them for good: dpal withdraw {shlex.quote(str(folder))} {shlex.quote(ids[0])}"
+        f"{len(ids):,} record(s) {what}: {few(ids)}.{rows} Restore them as they were. If they must not be used "
+        f"any more, withdraw them permanently: dpal withdraw {shlex.quote(str(folder))} {shlex.quote(ids[0])}"
         f"{' ...' if len(ids) > 1 else ''}\n{charged}"
     )
 

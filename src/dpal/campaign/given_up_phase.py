@@ -1,31 +1,31 @@
-"""Giving up a phase that is charged and cannot end: its charge stands, its key is erased, its model is never used."""
+"""Giving up a phase that is charged and cannot end: the charge counts, the key is erased, the model is never used."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpal.campaign import faults
+from dpal.campaign import fault_points
 from dpal.campaign.changed_config import current_config, require_recorded, settle, write_next
 from dpal.campaign.config import CampaignConfig, checked_config, settings_hash
 from dpal.campaign.facts import ChargedTraining, GivenUp
-from dpal.campaign.journal import Journal
 from dpal.campaign.ledger import Ledger
+from dpal.campaign.leftovers import remove_files_of_phase
 from dpal.campaign.state import State
-from dpal.campaign.tidying import remove_models_of
+from dpal.campaign.writer import Writer
 from dpal.errors import BudgetExceeded, InvalidArgument, NothingToGiveUp
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan
 from dpal.privacy.rounding import rounded_up
 
 _SECTION = "training."
-# They say how a record becomes numbers, which belongs to the model that is trained already.
+# They say how a record becomes numbers, which is part of the model that is already trained.
 _OF_THE_MODEL = ("training.pixel_mean", "training.pixel_deviation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abandoned:
-    """A phase that was given up, and what the campaign costs at its end. Phases count from 1 here."""
+    """A phase that was given up, and what the campaign costs at its end. Phases are counted from 1 here."""
 
     phase: int
     phases_left: int
@@ -38,14 +38,15 @@ class Abandoned:
         left = f"Phases still planned: {self.phases_left}" if self.phases_left else "It was the last phase"
         at_end = f"ε {rounded_up(self.epsilon_at_end, 4):.4f} of {self.epsilon_budget:g} at δ = {self.target_delta:g}"
         return (
-            f"Phase {self.phase} is given up: its charge stands, its key is erased, its model is never used. {left}. "
-            f"The rest of the plan was certified again: at its end the campaign has spent {at_end}, as planned."
+            f"Phase {self.phase} is given up: its charge still counts, its key is erased, its model is never used. "
+            f"{left}. The rest of the plan was certified again: at its end the campaign will have spent {at_end}, as "
+            "planned."
         )
 
 
-def give_up(journal: Journal, *, reason: str, settings: Sequence[str]) -> Abandoned:
-    """Give up the phase that is open, and from then on train with these settings of the section training."""
-    folder, state = journal.folder, journal.state
+def give_up(writer: Writer, *, reason: str, settings: Sequence[str]) -> Abandoned:
+    """Give up the open phase, and use these settings of the section training from then on."""
+    folder, state = writer.folder, writer.state
     number, charge = _open_phase(state, folder)
     config = current_config(folder, state.settings)
     require_recorded(folder, config, state.settings)
@@ -54,16 +55,16 @@ def give_up(journal: Journal, *, reason: str, settings: Sequence[str]) -> Abando
     at_end = _epsilon_at_end(state, plan)
     if changed != config:
         write_next(folder, changed)
-    faults.reached("give-up.prepared")
+    fault_points.reached("give-up.prepared")
     fact = GivenUp(charge=number, phase=charge.phase, reason=reason, settings=settings_hash(changed))
-    journal.add(fact, unseal=state.sealed_with)
-    faults.reached("give-up.recorded")
-    remove_models_of(folder, charge.phase)
-    faults.reached("give-up.tidied")
-    settle(folder, journal.state.settings)
+    writer.add(fact, unseal=state.sealed_with)
+    fault_points.reached("give-up.recorded")
+    remove_files_of_phase(folder, charge.phase)
+    fault_points.reached("give-up.tidied")
+    settle(folder, writer.state.settings)
     return Abandoned(
         phase=charge.phase + 1,
-        phases_left=len(plan.phases) - journal.state.phases_ended,
+        phases_left=len(plan.phases) - writer.state.phases_ended,
         epsilon_at_end=at_end,
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,
@@ -72,9 +73,9 @@ def give_up(journal: Journal, *, reason: str, settings: Sequence[str]) -> Abando
 
 
 def _model_is_finished(state: State) -> bool:
-    """Whether the facts say that the open phase's model is finished and only its record is missing.
+    """Whether the facts say that the open phase's model is finished and only has to be recorded.
 
-    A file in the folder does not say so: anybody may have put it there.
+    A file in the folder does not say so: anyone may have put it there.
     """
     return state.produced is not None
 
@@ -88,25 +89,25 @@ def _open_phase(state: State, folder: Path) -> tuple[int, ChargedTraining]:
     number, charge = state.open_charge
     if not isinstance(charge, ChargedTraining):
         raise NothingToGiveUp(
-            f"The step that is open in {folder} is a selection. It can simply be run again, at no further cost: dpal "
-            f"run {folder}. Nothing was changed."
+            f"The step that is open in {folder} is a selection. Run it again, at no further cost: dpal run "
+            f"{folder}. Nothing was changed."
         )
     if _model_is_finished(state):
         raise NothingToGiveUp(
-            f"The model of phase {charge.phase + 1} is finished: run dpal run {folder}, which will record it. Nothing "
+            f"The model of phase {charge.phase + 1} is finished. It will be recorded by: dpal run {folder}. Nothing "
             "was changed."
         )
     return number, charge
 
 
 def _with_settings(config: CampaignConfig, settings: Sequence[str]) -> CampaignConfig:
-    """The configuration with other settings of training, which are public and cost no privacy."""
+    """The configuration with other training settings, which are public and cost no privacy."""
     for setting in settings:
         key = setting.partition("=")[0].strip()
         if not key.startswith(_SECTION) or key in _OF_THE_MODEL:
             allowed = (
-                "a setting of the section training other than how pixels are scaled, such as "
-                "training.learning_rate=0.001. Nothing was changed"
+                "a setting of the section training, such as training.learning_rate=0.001, and not how pixels are "
+                "scaled. Nothing was changed"
             )
             raise InvalidArgument("--set", setting, allowed)
     changed = checked_config(config.model_dump(mode="json"), settings)
@@ -119,7 +120,7 @@ def _with_settings(config: CampaignConfig, settings: Sequence[str]) -> CampaignC
 
 
 def _epsilon_at_end(state: State, plan: Plan) -> float:
-    """What the charges so far and the rest of the plan cost together. It is checked, although charges only ever add."""
+    """What the charges so far and the rest of the plan cost together. It is checked although it cannot have changed."""
     charged = Ledger.of(state)
     whole = Ledger(
         phases=(*charged.phases, *plan.phases[len(charged.phases) :]),
@@ -129,6 +130,6 @@ def _epsilon_at_end(state: State, plan: Plan) -> float:
     if not epsilon <= plan.setting.target_epsilon:
         raise BudgetExceeded(
             f"The charges so far and the rest of the plan cost ε {rounded_up(epsilon, 6):.6f}, more than the promised "
-            f"{plan.setting.target_epsilon:g}: somebody changed the plan or the facts. Nothing was changed."
+            f"{plan.setting.target_epsilon:g}: someone changed the plan or the facts. Nothing was changed."
         )
     return epsilon

@@ -1,0 +1,64 @@
+"""The pool as a campaign uses it: its own records, in its own order, without those that were withdrawn."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dpal.campaign.config import CampaignConfig
+from dpal.campaign.fingerprints import CheckedRecords, Contents, few, records_refused
+from dpal.campaign.layout import CONFIG
+from dpal.campaign.state import State
+from dpal.data import Pool
+from dpal.data.sources import open_pool
+from dpal.errors import DamagedCampaign, MissingData, RecordsChanged
+
+
+def nothing_charged() -> str:
+    """What most errors say about charges."""
+    return "Nothing was charged."
+
+
+def campaign_pool(
+    pool: Pool, state: State, contents: Contents, *, folder: Path, charged: Callable[[], str] = nothing_charged
+) -> Pool:
+    """The pool in the campaign's order and without withdrawn records. One with other ids or classes is refused."""
+    created = state.created
+    given, known = set(pool.ids.tolist()), set(contents.ids)
+    kept = [record_id for record_id in contents.ids if record_id not in state.withdrawn]
+    if missing := [record_id for record_id in kept if record_id not in given]:
+        raise records_refused(
+            missing,
+            "are no longer in the data",
+            folder=folder,
+            row_numbers=contents.ids_are_row_numbers(),
+            charged=charged(),
+        )
+    if unknown := sorted(given - known):
+        raise RecordsChanged(
+            f"{len(unknown):,} record(s) in the data are not in the campaign {folder}: {few(unknown)}. A campaign's "
+            "pool cannot grow: remove them from the data, or make a new campaign. Nothing was changed."
+        )
+    if (pool.classes, pool.multi_label) != (created.classes, created.multi_label):
+        raise DamagedCampaign(
+            f"The pool's classes are {', '.join(pool.classes)}, but the campaign {folder} was created with "
+            f"{', '.join(created.classes)}, in this order. Nothing was changed."
+        )
+    return pool if pool.ids.tolist() == kept else pool.take(kept)
+
+
+def checked_records(
+    pool: Pool, contents: Contents, *, folder: Path, charged: Callable[[], str] = nothing_charged
+) -> CheckedRecords:
+    """The pool's records, compared with their fingerprints whenever they are read."""
+
+    def refused(ids: list[str], what: str) -> RecordsChanged:
+        row_numbers = contents.ids_are_row_numbers()
+        return records_refused(ids, what, folder=folder, row_numbers=row_numbers, charged=charged())
+
+    return CheckedRecords(contents, pool, refused)
+
+
+def open_data(config: CampaignConfig, *, folder: Path) -> Pool:
+    """The pool that a campaign's configuration names."""
+    if config.data is None:
+        raise MissingData(f"{folder / CONFIG} names no data: this campaign got its pool in Python. Continue there.")
+    return open_pool(config.data.source, config.data.options)

@@ -1,0 +1,88 @@
+"""How labels get into a campaign: the one door for all answers, and the table that people fill in."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpal.campaign import fault_points
+from dpal.campaign.campaign_pool import campaign_pool, checked_records
+from dpal.campaign.facts import Answered, Closed
+from dpal.campaign.reader import Reader
+from dpal.campaign.state import WaitForLabels, next_step
+from dpal.campaign.writer import Writer, writing
+from dpal.data import Pool
+from dpal.errors import InvalidArgument
+from dpal.labels.answers import Answer, read_answer
+from dpal.labels.label_files import labels_refused, read_label_file, write_label_files
+
+
+def add_answers(writer: Writer, answers: Mapping[str, object], *, source: str) -> dict[str, int]:
+    """Check answers, by record id, and record them, all or none; returns how many were new, corrected and unchanged.
+
+    Every answer enters a campaign here. Answers about withdrawn records are counted and not recorded.
+    """
+    state = writer.state
+    classes, multi_label = state.created.classes, state.created.multi_label
+    asked = {record_id for group in state.groups for record_id in group}
+    checked: dict[str, Answer] = {}
+    problems: list[str] = []
+    for record_id, given in answers.items():
+        if record_id in state.withdrawn:
+            continue
+        if record_id not in asked:
+            problems.append(f"the id {record_id!r} was not asked for")
+            continue
+        try:
+            checked[record_id] = read_answer(given, record_id, classes, multi_label)
+        except InvalidArgument as error:
+            problems.append(str(error))
+    if problems:
+        raise labels_refused(f"the answers from {source}", problems)
+    changed = {record_id: answer for record_id, answer in checked.items() if state.answers.get(record_id) != answer}
+    if changed:
+        writer.add(Answered(source=source, answers=changed))
+    new = sum(record_id not in state.answers for record_id in changed)
+    return {
+        "new": new,
+        "corrected": len(changed) - new,
+        "unchanged": len(checked) - len(changed),
+        "withdrawn": len(answers) - len(checked),
+    }
+
+
+def import_labels(reader: Reader, file: Path, pool: Pool) -> dict[str, int]:
+    """Take the answers of a filled-in table, all or none; returns the counts of `add_answers`."""
+    contents = reader.contents()
+    state = reader.known_state()
+    pool = campaign_pool(pool, state, contents, folder=reader.folder)
+    with writing(reader) as writer:
+        state = writer.state
+        asked = {record_id for group in state.groups for record_id in group}
+        answers = read_label_file(file, pool, asked, names=reader.names(contents), withdrawn=state.withdrawn)
+        fault_points.reached("import.checked")
+        counts = add_answers(writer, answers, source=file.name)
+        fault_points.reached("import.recorded")
+    return counts
+
+
+def export_labels(reader: Reader, folder: Path, pool: Pool) -> int:
+    """Write the records that wait for an answer to a folder; returns how many there are."""
+    contents = reader.contents()
+    state = reader.known_state()
+    pool = campaign_pool(pool, state, contents, folder=reader.folder)
+    waiting = [record_id for group in range(len(state.groups)) for record_id in state.missing(group)]
+    if waiting:
+        # People must see exactly the records that the model will be trained on.
+        checked_records(pool, contents, folder=reader.folder).check(pool.positions(waiting))
+        write_label_files(pool, waiting, folder.absolute(), names=reader.names(contents))
+    return len(waiting)
+
+
+def close_round(reader: Reader) -> int:
+    """Continue without the missing answers, which may still come later; returns how many are missing."""
+    with writing(reader) as writer:
+        step = next_step(writer.state, reader.schedule)
+        if not isinstance(step, WaitForLabels):
+            return 0
+        missing = len(writer.state.missing(step.group))
+        writer.add(Closed(group=step.group))
+        return missing

@@ -1,0 +1,41 @@
+"""The names of all files in a campaign's folder, relative to it."""
+
+from pathlib import Path
+
+# Facts, and the key that fingerprints and opaque names are made with.
+DATABASE = "campaign.db"
+# The number and hash of the newest fact, so that an older copy of the database is noticed.
+ROLLBACK_GUARD = "campaign.head"
+CONFIG = "campaign.yaml"
+# A changed configuration until its hash is recorded and it replaces the old one.
+NEXT_CONFIG = "campaign.yaml.next"
+# Ids and fingerprints of all records.
+CONTENTS = "contents.db"
+# The ε of all charges so far, to save recomputing it.
+SPENT = "campaign.spent"
+# The lock of the one writer, and who it is.
+LOCK = "writer.lock"
+WRITER = "writer.json"
+# The keys of steps that are charged and not recorded yet.
+SEALED_KEYS = "seals"
+CHECKPOINTS = "checkpoints"
+WEIGHTS = f"{CHECKPOINTS}/initial.safetensors"
+EXPORT_DRAFT = f"{CHECKPOINTS}/.export.draft"
+REPORTS = "reports"
+REPORT = f"{REPORTS}/report.html"
+
+
+def checkpoint_name(phase: int) -> str:
+    """The file of a phase's model. Phases are counted from 0 in code, and from 1 in names."""
+    return f"{CHECKPOINTS}/phase-{phase + 1}.safetensors"
+
+
+def models_in(folder: Path) -> list[str]:
+    """The names of all models in the folder, recorded or not."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob(f"{CHECKPOINTS}/*.safetensors"))
+
+
+def files_of_phase(folder: Path, phase: int) -> list[Path]:
+    """What a phase has written: its model and drafts of it."""
+    model = folder / checkpoint_name(phase)
+    return [*model.parent.glob(f".{model.stem}.*draft"), *([model] if model.exists() else [])]

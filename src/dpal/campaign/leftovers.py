@@ -1,0 +1,37 @@
+"""What a process that died may leave in the folder, and its removal when the next writer opens the campaign."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpal.campaign.changed_config import settle
+from dpal.campaign.files import sync_folder
+from dpal.campaign.layout import files_of_phase
+from dpal.campaign.state import State
+from dpal.campaign.step_randomness import SealedKeys
+
+
+def has_leftovers(folder: Path, state: State, sealed: Sequence[int]) -> bool:
+    """Whether there is a sealed key that nothing needs, or a model of a phase that was given up."""
+    return list(sealed) != needed_keys(state) or any(files_of_phase(folder, phase) for phase in state.given_up)
+
+
+def remove_leftovers(folder: Path, state: State) -> None:
+    """Erase keys that are no longer needed, and complete the giving up of phases. For the writer only."""
+    SealedKeys(folder).erase_all_but(needed_keys(state))
+    for phase in state.given_up:
+        remove_files_of_phase(folder, phase)
+    settle(folder, state.settings)
+
+
+def remove_files_of_phase(folder: Path, phase: int) -> None:
+    """Remove a phase's model and its drafts."""
+    files = files_of_phase(folder, phase)
+    for path in files:
+        path.unlink()
+    if files:
+        sync_folder(files[0].parent)
+
+
+def needed_keys(state: State) -> list[int]:
+    """The numbers of the facts whose sealed keys must be there: one while a step is open, otherwise none."""
+    return [] if state.sealed_with is None else [state.sealed_with]

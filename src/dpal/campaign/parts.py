@@ -1,0 +1,230 @@
+"""What a campaign works with in addition to its folder: pool, model, acquisition function, oracle, held-out set."""
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dpal.campaign.config import CampaignConfig, Model, Text
+from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
+from dpal.data import Pool, tokenized
+from dpal.data.records import Records, TextRecords
+from dpal.data.sources import open_pool, with_absolute_paths
+from dpal.errors import BadData, InvalidArgument
+from dpal.labels.oracles import Oracle, OracleLike, as_oracle
+from dpal.models.registry import build_model, maker_of
+from dpal.selection.acquisition import ACQUISITIONS, Acquisition
+from dpal.selection.acquisition_checks import require_separate_records
+from dpal.training.learner import Learner
+from dpal.training.sources import Readable
+
+# What creating and opening take as a model: a torch module, a name or import path, or a function that makes one.
+ModelLike = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The live objects of a campaign. None of them is in the database."""
+
+    pool: Pool
+    # What the model reads of the pool: texts as token numbers, anything else as it is.
+    inputs: Records
+    learner: Callable[[Records], Learner]
+    acquisition: Acquisition
+    oracle: Oracle
+    # A public held-out set, as it was given and as the model reads it, and for several labels the evaluated classes.
+    evaluation_as_given: Pool | None = None
+    evaluation: Pool | None = None
+    evaluated_classes: tuple[str, ...] | None = None
+    # Import paths of an acquisition function, a model and an oracle that are not dpal's.
+    foreign_code: tuple[str, ...] = ()
+    # Called with messages for people about what happens.
+    tell: Callable[[str], None] = field(default=lambda words: None)
+
+
+def parts_of(
+    config: CampaignConfig,
+    *,
+    pool: Pool | None = None,
+    model: ModelLike = None,
+    oracle: OracleLike | None = None,
+    evaluation: Pool | None = None,
+    acquisition: str | Acquisition | None = None,
+) -> Parts:
+    """The parts that a configuration names, or those given in Python in their place."""
+    if (config.seed is not None) != config.not_private:
+        raise InvalidArgument(
+            "not_private", config.not_private, "true with a seed and false without: a seed makes noise predictable"
+        )
+    if pool is None:
+        if config.data is None:
+            raise InvalidArgument("pool", None, "given: this campaign was created with a pool in Python")
+        pool = open_pool(config.data.source, config.data.options)
+        if config.data.ids_are_free_of_content:
+            pool = replace(pool, ids_are_free_of_content=True)
+    if evaluation is None and config.evaluation is not None:
+        evaluation = open_pool(config.evaluation.source, config.evaluation.options)
+    if evaluation is not None:
+        _require_comparable(evaluation, pool)
+    inputs = _inputs(pool, config.text)
+    if model is None and config.model is None:
+        raise _model_missing()
+    given_model = model if model is not None and not isinstance(model, str) else None
+    scorer = _acquisition(config, pool, acquisition)
+    answering = as_oracle(config.oracle if oracle is None else oracle)
+
+    def learner(records: Records) -> Learner:
+        built = _built(config.model, pool, records, config.seed) if given_model is None else _module(given_model)
+        training = config.training
+        return Learner(built, records, multi_label=pool.multi_label, settings=training, compute=training)
+
+    model_code = given_model if given_model is not None else config.model and config.model.name
+    return Parts(
+        pool=pool,
+        inputs=inputs,
+        learner=learner,
+        acquisition=scorer,
+        foreign_code=foreign_code(scorer, model_code, answering),
+        oracle=answering,
+        evaluation_as_given=evaluation,
+        evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
+        evaluated_classes=tuple(config.evaluation.classes)
+        if config.evaluation is not None and config.evaluation.classes
+        else None,
+    )
+
+
+def _require_comparable(evaluation: Pool, pool: Pool) -> None:
+    if not evaluation.labelled().any():
+        raise BadData("The evaluation's pool has no labels: give one with labels, or leave it out.")
+    if (evaluation.classes, evaluation.multi_label) != (pool.classes, pool.multi_label):
+        raise BadData(
+            f"The evaluation's classes are {', '.join(evaluation.classes)}, but the pool's are "
+            f"{', '.join(pool.classes)}. They must be the same."
+        )
+
+
+def with_training(parts: Parts, config: CampaignConfig) -> Parts:
+    """The parts with a learner that trains with this configuration's settings."""
+    make, training = parts.learner, config.training
+
+    def learner(records: Records) -> Learner:
+        made = make(records)
+        return Learner(made.model, made.records, multi_label=made.multi_label, settings=training, compute=training)
+
+    return replace(parts, learner=learner)
+
+
+def resolved_config(config: CampaignConfig, base: Path) -> CampaignConfig:
+    """The configuration with absolute paths, and with the tokenizer that a text classifier needs."""
+    changes: dict[str, Any] = {}
+    if config.data is not None:
+        options = with_absolute_paths(config.data.options, base)
+        changes["data"] = config.data.model_copy(update={"options": options})
+    if config.evaluation is not None:
+        options = with_absolute_paths(config.evaluation.options, base)
+        changes["evaluation"] = config.evaluation.model_copy(update={"options": options})
+    if config.model is not None and config.model.name == "text-classifier" and config.text is None:
+        changes["text"] = Text(tokenizer=str(config.model.options.get("name", "")))
+    text = changes.get("text", config.text)
+    if text is not None and (base / text.tokenizer).is_dir():
+        changes["text"] = text.model_copy(update={"tokenizer": str((base / text.tokenizer).resolve())})
+    if config.model is not None and (base / str(config.model.options.get("name", "\0"))).is_dir():
+        options = config.model.options | {"name": str((base / config.model.options["name"]).resolve())}
+        changes["model"] = config.model.model_copy(update={"options": options})
+    return config.model_copy(update=changes)
+
+
+def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | None) -> Acquisition:
+    """The acquisition function, checked: one that mixes records is refused, also when a campaign is opened again."""
+    named = given is None or isinstance(given, str)
+    scorer = _named_acquisition(config, pool) if named else _require_acquisition(given)
+    if (scorer.classes, scorer.multi_label) != (len(pool.classes), pool.multi_label):
+        raise InvalidArgument(
+            f"the acquisition function {type(scorer).__qualname__}",
+            f"classes={scorer.classes}, multi_label={scorer.multi_label}",
+            f"classes={len(pool.classes)}, multi_label={pool.multi_label}, as the pool has",
+        )
+    planned, described = config.acquisition, described_acquisition(scorer)
+    if is_same_code(described["name"], planned.name) and not named and described["options"] != planned.options:
+        allowed = f"{planned.options}, as when the campaign was created"
+        raise InvalidArgument(f"the options of {type(scorer).__qualname__}", described["options"], allowed)
+    require_separate_records(scorer)
+    return scorer
+
+
+def _require_acquisition(given: object) -> Acquisition:
+    if isinstance(given, Acquisition):
+        return given
+    raise InvalidArgument(
+        "acquisition",
+        given,
+        f"one of {', '.join(ACQUISITIONS)}, or an object of a class of your own, such as Margin(classes=2), where "
+        "Margin is a subclass of dpal.selection.acquisition.Acquisition. A function alone does not say the range of "
+        "its scores (docs/selection.md)",
+    )
+
+
+def _named_acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
+    name = config.acquisition.name
+    if name not in ACQUISITIONS:
+        allowed = f"one of {', '.join(ACQUISITIONS)}"
+        if ":" in name:
+            allowed = "given again when opening, since it is code of your own: acquisition=..."
+        raise InvalidArgument("acquisition", name, allowed)
+    try:
+        return ACQUISITIONS[name](classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
+    except TypeError as error:
+        raise InvalidArgument(f"the options of {name}", config.acquisition.options, f"its own: {error}") from error
+
+
+def described_acquisition(acquisition: str | Acquisition) -> dict[str, Any]:
+    """An acquisition function as the configuration has it."""
+    if isinstance(acquisition, str):
+        return {"name": acquisition}
+    _require_acquisition(acquisition)
+    own = [option.name for option in fields(acquisition) if option.name not in ("classes", "multi_label")]
+    options = {name: getattr(acquisition, name) for name in own}
+    try:
+        options = json.loads(json.dumps(options))
+    except (TypeError, ValueError) as error:
+        allowed = "numbers, texts, or lists of these: they are part of the configuration"
+        raise InvalidArgument(f"the fields of {type(acquisition).__qualname__}", own, allowed) from error
+    return {"name": acquisition_name(acquisition), "options": options}
+
+
+def _inputs(pool: Pool, text: Text | None) -> Records:
+    """What the model reads: people read texts, models read numbers."""
+    if not isinstance(pool.records, TextRecords):
+        return pool.records
+    if text is None:
+        raise InvalidArgument("text", None, "given for a pool of texts: the tokenizer (a model's folder or hub name)")
+    return tokenized(pool, model=text.tokenizer, max_length=text.max_length).records
+
+
+def _module(given: ModelLike) -> Any:
+    """A torch module as it is, or what a function makes."""
+    return given if hasattr(given, "state_dict") or not callable(given) else given()
+
+
+def _built(model: Model | None, pool: Pool, records: Readable, seed: int | None) -> Any:
+    if model is None:
+        raise _model_missing()
+    return build_model(model.name, model_options(model, pool, records), seed=seed)
+
+
+def _model_missing() -> InvalidArgument:
+    return InvalidArgument("model", None, "given: this campaign was created with a model in Python")
+
+
+def model_options(model: Model, pool: Pool, records: Readable) -> dict[str, Any]:
+    """The model's options, with classes and channels from the pool if its function takes them and they are not set."""
+    options = dict(model.options)
+    takes = inspect.signature(maker_of(model.name)).parameters
+    if "classes" in takes:
+        options.setdefault("classes", len(pool.classes))
+    if "channels" in takes and "" in records.form and len(records.form[""].shape) == 3:
+        options.setdefault("channels", records.form[""].shape[0])
+    return options

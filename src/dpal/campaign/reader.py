@@ -1,0 +1,122 @@
+"""Reading a campaign: its facts, read and verified once, and what follows from them. Needs no data and no model."""
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from dpal.campaign.changed_config import current_config
+from dpal.campaign.config import CampaignConfig
+from dpal.campaign.fingerprints import Contents
+from dpal.campaign.ledger import Ledger
+from dpal.campaign.rollback_guard import noted_newest, require_not_behind
+from dpal.campaign.state import State, after, fold
+from dpal.campaign.status import Status, status_of
+from dpal.campaign.store import Recorded, Store
+from dpal.errors import DamagedCampaign
+from dpal.labels.public_names import Names, public_names
+from dpal.planning.plan import Plan, Schedule, stated_plan
+
+
+class Reader:
+    """The facts of a campaign. The first use reads the whole chain; later ones read only what was added since.
+
+    For one thread at a time.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder).absolute()
+        self._recorded: list[Recorded] = []
+        self._state: State | None = None
+
+    @contextmanager
+    def open_store(self) -> Generator[Store]:
+        """The database for reading, once all its facts are known here."""
+        store = Store(self.folder, read_only=True)
+        try:
+            self.advance(store)
+            yield store
+        finally:
+            store.close()
+
+    def advance(self, store: Store) -> State:
+        """Read the facts that are new. A database that is behind, or has other facts than before, is refused."""
+        newest = noted_newest(self.folder)
+        new = store.recorded(after=self._recorded[-1] if self._recorded else None)
+        recorded = [*self._recorded, *new]
+        require_not_behind(self.folder, newest, recorded)
+        state = fold(new, start=self._state)
+        if self._state is None and plan_hash(state.created.plan) != state.created.plan_hash:
+            raise DamagedCampaign(f"The plan in {self.folder} does not have the hash that was recorded with it.")
+        self._state, self._recorded = state, recorded
+        return state
+
+    def take(self, recorded: Recorded) -> None:
+        """One more fact, from the writer that has just committed it."""
+        self._state = after(self.known_state(), recorded.number, recorded.at, recorded.hash, recorded.fact)
+        self._recorded.append(recorded)
+
+    def forget(self) -> None:
+        """Read the whole chain from the disk again at the next use."""
+        self._recorded, self._state = [], None
+        for known in ("plan", "schedule"):
+            self.__dict__.pop(known, None)
+
+    @property
+    def recorded(self) -> Sequence[Recorded]:
+        """The facts as of the last reading."""
+        if not self._recorded:
+            self.state()
+        return self._recorded
+
+    def known_state(self) -> State:
+        """The state as of the last reading."""
+        return self.state() if self._state is None else self._state
+
+    def state(self) -> State:
+        """Everything that has happened so far."""
+        with self.open_store():
+            return self.known_state()
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan as it was recorded. Running and verifying certify it again."""
+        return stated_plan(self.known_state().created.plan, import_code=True)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The plan's phases and selections."""
+        return Schedule(phases=self.plan.phases, selections=self.plan.selections)
+
+    def status(self) -> Status:
+        """Where the campaign stands."""
+        return status_of(self.folder, self.state(), self.plan)
+
+    def config(self) -> CampaignConfig:
+        """The configuration that counts now."""
+        return current_config(self.folder, self.known_state().settings)
+
+    def ledger(self) -> dict[str, object]:
+        """What was charged, for any accountant."""
+        state = self.state()
+        is_private = status_of(self.folder, state, self.plan).is_private
+        facts = {"ledger_hash": state.last_hash, "is_private": is_private}
+        return Ledger.of(state).to_json(self.plan.setting) | facts
+
+    def contents(self) -> Contents:
+        """Ids and fingerprints of the records that the campaign was created with. Never to be released."""
+        with self.open_store() as store:
+            return Contents.read(self.folder, key=store.secret(), expected=self.known_state().created.contents)
+
+    def names(self, contents: Contents) -> Names:
+        """What the campaign's records are called outside, including those that were withdrawn."""
+        free = self.known_state().created.ids_are_free_of_content
+        return public_names(contents.ids, secret=contents.key, ids_are_free_of_content=free)
+
+
+def plan_hash(document: Mapping[str, object]) -> str:
+    """The hash of a plan's document, whatever the order of its fields."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,117 @@
+"""The model whose weights the facts name: loaded, checked, and exported for use elsewhere."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpal.campaign.config import CampaignConfig
+from dpal.campaign.files import digest, write_whole
+from dpal.campaign.layout import EXPORT_DRAFT, WEIGHTS
+from dpal.campaign.parts import Parts, model_options
+from dpal.campaign.state import State
+from dpal.campaign.status import Status
+from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.training.learner import Learner
+
+RESTORE_MODEL = (
+    "Restore it from a backup: training again would release a second model on one charge, which the plan does not "
+    "allow for. Nothing was changed."
+)
+
+
+class RecordedModel:
+    """A learner that always has the newest recorded weights when it is asked for."""
+
+    def __init__(self, folder: Path, build: Callable[[], Learner]) -> None:
+        self._folder, self._build = folder, build
+        self._learner: Learner | None = None
+        # The hash of the weights that the learner has; None if they are not recorded ones.
+        self.loaded: str | None = None
+
+    def at(self, state: State) -> Learner:
+        """The learner with the newest recorded weights. A file that differs from what was recorded is refused."""
+        if self._learner is None:
+            self._learner = self._build()
+        file, sha256 = WEIGHTS, state.created.weights
+        if state.trained:
+            file, sha256 = state.trained[-1].file, state.trained[-1].sha256
+        if self.loaded != sha256:
+            path = self._folder / file
+            if not path.is_file() or digest(path) != sha256:
+                raise DamagedCampaign(f"{path} is missing or differs from what was recorded. {RESTORE_MODEL}")
+            self._learner.load(path)
+            self.loaded = sha256
+        return self._learner
+
+    def weights_changed(self) -> None:
+        """From now on the weights are not the recorded ones."""
+        self.loaded = None
+
+    def reset(self) -> None:
+        """Build the learner again when it is next asked for."""
+        self._learner = self.loaded = None
+
+    def export_hash(self, learner: Learner) -> str:
+        """The hash of the file that an export would write now."""
+        draft = self._folder / EXPORT_DRAFT
+        try:
+            learner.export(draft)
+            return digest(draft)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def export_model(
+    file: Path, model: RecordedModel, state: State, status: Status, *, config: CampaignConfig, parts: Parts
+) -> dict[str, Any]:
+    """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+    folder, path = Path(status.folder), file.absolute()
+    if not state.trained:
+        why = "every phase so far was given up" if state.given_up else "no phase is trained yet"
+        raise MissingData(f"There is no model to export from {folder}: {why}. Nothing was written.")
+    if path.resolve().is_relative_to(folder.resolve()) or not path.parent.is_dir():
+        raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
+    learner = model.at(state)
+    write_whole(path, learner.export)
+    scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
+    return {
+        "file": str(file),
+        "sha256": digest(path),
+        "phase": state.trained[-1].phase + 1,
+        "of_phases": status.phases,
+        "phases_given_up": [phase + 1 for phase in state.given_up],
+        "classes": list(state.created.classes),
+        # Spent by all charges so far.
+        "epsilon": status.epsilon_spent,
+        "delta": status.target_delta,
+        "is_private": status.is_private,
+        "plan_hash": state.created.plan_hash,
+        "ledger_hash": state.last_hash,
+        # None if the model came from Python.
+        "model": config.model
+        and {
+            "name": config.model.name,
+            "options": {
+                option: _without_folder(value)
+                for option, value in model_options(config.model, parts.pool, learner.records).items()
+            },
+        },
+        "text": config.text and {**config.text.model_dump(), "tokenizer": _without_folder(config.text.tokenizer)},
+        "inputs": [
+            {
+                "name": name,
+                "shape": list(form.shape),
+                "kind": str(form.dtype),
+                # Bytes become (value / 255 − mean) / deviation.
+                "scaling": scaling if form.dtype == np.uint8 else None,
+            }
+            for name, form in learner.records.form.items()
+        ],
+    }
+
+
+def _without_folder(value: Any) -> Any:
+    """Of a path on this machine, only the last part: what an export says is passed on."""
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

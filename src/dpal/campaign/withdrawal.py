@@ -1,0 +1,36 @@
+"""Withdrawing records for good, such as after a withdrawn consent. The campaign continues without them."""
+
+from collections.abc import Iterable
+
+from dpal.campaign.facts import Withdrawn
+from dpal.campaign.fingerprints import few
+from dpal.campaign.reader import Reader
+from dpal.campaign.step_randomness import fresh_key
+from dpal.campaign.writer import writing
+from dpal.errors import BadData
+
+
+def withdraw(reader: Reader, ids: Iterable[str], *, reason: str) -> int:
+    """Record the withdrawal of these ids, all or none; returns how many are new."""
+    wanted = list(dict.fromkeys(ids))
+    known = set(reader.contents().ids)
+    if unknown := [record_id for record_id in wanted if record_id not in known]:
+        raise BadData(
+            f"{len(unknown):,} id(s) are not in the campaign {reader.folder}: {few(unknown, 20)}. No record was "
+            "withdrawn; correct them and give all ids again."
+        )
+    with writing(reader) as writer:
+        state = writer.state
+        new = tuple(record_id for record_id in wanted if record_id not in state.withdrawn)
+        if not new:
+            return 0
+        seal = unseal = None
+        if state.open_charge is not None and state.produced is None:
+            # A step is charged, and nothing of it was ever released: it may be done on other records, as long as it is
+            # done only once. Its key is replaced, and with it the noise that was drawn for the earlier records. With
+            # the same noise, anything left of the first attempt (a draft, a copy of memory) and the coming model would
+            # differ only by the withdrawn records' gradients.
+            seal = fresh_key(state.created.seed, len(state.charges) - 1, len(state.withdrawn) + len(new))
+            unseal = state.sealed_with
+        writer.add(Withdrawn(ids=new, reason=reason), seal=seal, unseal=unseal)
+        return len(new)

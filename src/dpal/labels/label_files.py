@@ -1,0 +1,213 @@
+"""Label files: a table for people to fill in, with the images next to it, and the answers from such a table."""
+
+import csv
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.data import Pool
+from dpal.data.images import ImageRecords
+from dpal.data.records import Records, Subset, TextRecords
+from dpal.errors import InvalidArgument, LabelsRefused, MissingData
+from dpal.imports import optional
+from dpal.labels.answers import NO_LABEL, SKIPPED, allowed_answers, read_answer, word_for_no_label
+from dpal.labels.public_names import Names
+
+TABLE = "labels.csv"
+_SHOWN = 20
+
+
+def write_label_files(pool: Pool, ids: Sequence[str], folder: Path, *, names: Names) -> Path:
+    """Write a folder with labels.csv, one line per record with an empty label, and the images as PNG files.
+
+    Records are in the order of their names, which says nothing about scores or, if names are opaque, about ids.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidArgument("the folder for the export", str(folder), "new or empty")
+    if pool.multi_label and "id" in pool.classes:
+        raise LabelsRefused(
+            "A class is called 'id', but the table needs that column for the records. Rename the class."
+        )
+    to_label = pool.take(sorted(ids, key=names.name_of))
+    draft = folder.with_name(f".{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        columns = _columns(to_label, draft)
+        answers = pool.classes if pool.multi_label else ("label",)
+        with (draft / TABLE).open("w", newline="", encoding="utf-8-sig") as lines:
+            writer = csv.writer(lines)
+            writer.writerow(["id", *(_free_heading(name, answers) for name in columns), *answers])
+            for row, record_id in enumerate(to_label.ids):
+                shown = (_harmless(column[row]) for column in columns.values())
+                writer.writerow([names.name_of(str(record_id)), *shown, *("" for _ in answers)])
+        if folder.exists():
+            folder.rmdir()
+        draft.replace(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder / TABLE
+
+
+def _free_heading(name: str, taken: Sequence[str]) -> str:
+    """A heading that is not the name of a class."""
+    return name if name not in taken else _free_heading(f"{name} ", taken)
+
+
+def _harmless(text: str) -> str:
+    """A text that a spreadsheet shows and does not run as a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _columns(pool: Pool, folder: Path) -> dict[str, list[str]]:
+    """What shows the records to a person: texts, or the names of image files, which are written here."""
+    if isinstance(pool.records, TextRecords):
+        count = len(pool.records.texts[0])
+        names = ["text"] if count == 1 else [f"text {number + 1}" for number in range(count)]
+        return {name: [texts[i] for texts in pool.records.texts] for i, name in enumerate(names)}
+    form = pool.records.form.get("")
+    if form is None or form.dtype != np.uint8 or len(form.shape) != 3 or form.shape[0] not in (1, 3):
+        # Numbers that are not an image: there is only the name.
+        return {}
+    library = optional("PIL.Image", extra="data")
+    (folder / "images").mkdir()
+    files: list[str] = []
+    for row in range(len(pool)):
+        file = f"images/{row + 1:06d}.png"
+        library.fromarray(_pixels(pool.records, row)).save(folder / file)
+        files.append(file)
+    return {"file": files}
+
+
+def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
+    """One image as the source has it, which may be larger than what the model sees."""
+    base = records.whole if isinstance(records, Subset) else records
+    position = int(records.positions[row]) if isinstance(records, Subset) else row
+    if isinstance(base, ImageRecords):
+        return base.picture(position)
+    values = np.asarray(records.read(np.asarray([row])))[0].astype(np.uint8)
+    return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
+
+
+def read_label_file(
+    file: Path, pool: Pool, asked: set[str], *, names: Names, withdrawn: frozenset[str] = frozenset()
+) -> dict[str, object]:
+    """The answers in a table with the columns id and label (or one column per class), by the records' own ids.
+
+    An empty label is not an answer yet. All lines are checked; if anything is wrong, every problem is listed and
+    nothing is returned. Answers about withdrawn records are not read and are returned as skipped.
+    """
+    if not file.is_file():
+        raise MissingData(f"There is no file {file}.")
+    wanted = ["id", *(pool.classes if pool.multi_label else ("label",))]
+    problems: list[str] = []
+    answers: dict[str, object] = {}
+    for line, cells in _rows(file, wanted):
+        given = [cell.strip() for cell in cells[1:]]
+        if not any(given):
+            continue
+        record_id = names.id_of(cells[0])
+        if record_id is None:
+            problems.append(f"line {line}: {names.problem_with(cells[0])}")
+            continue
+        name = names.name_of(record_id)
+        if record_id in withdrawn:
+            answers[record_id] = SKIPPED
+            continue
+        if record_id not in asked:
+            problems.append(f"line {line}: the id {name!r} was not asked for")
+            continue
+        try:
+            answer = _meant(given, name, pool)
+            read_answer(answer, name, pool.classes, pool.multi_label)
+        except (InvalidArgument, ValueError) as error:
+            problems.append(f"line {line}: {error}")
+            continue
+        if record_id in answers and answers[record_id] != answer:
+            problems.append(f"line {line}: the id {name!r} appears twice with different answers")
+        answers[record_id] = answer
+    if problems:
+        raise labels_refused(str(file), problems)
+    return answers
+
+
+def labels_refused(source: str, problems: Sequence[str]) -> LabelsRefused:
+    """The error that lists what is wrong with answers of which none was taken."""
+    more = [f"and {len(problems) - _SHOWN:,} more"] if len(problems) > _SHOWN else []
+    listed = "\n".join(f"  {problem}" for problem in (*problems[:_SHOWN], *more))
+    return LabelsRefused(f"{len(problems):,} problem(s) in {source}. None of its labels were taken:\n{listed}")
+
+
+def _meant(given: list[str], name: str, pool: Pool) -> object:
+    """What the cells of one line mean: a class by its own name, a word for no label, or one number per class."""
+    if not pool.multi_label:
+        return _class_meant(given[0], name, pool.classes)
+    words = {word_for_no_label(cell, pool.classes) for cell in given if cell}
+    if len(words) == 1 and None not in words:
+        return words.pop()
+    try:
+        return [float(cell) for cell in given]
+    except ValueError as error:
+        allowed = f"{len(pool.classes)} numbers from 0 to 1, or one of {', '.join(NO_LABEL)} alone"
+        raise InvalidArgument(f"the answer for {name!r}", given, allowed) from error
+
+
+def _class_meant(text: str, name: str, classes: tuple[str, ...]) -> str:
+    """By name only: a number could be counted from 0 or from 1."""
+    if text in classes:
+        return text
+    if (word := word_for_no_label(text, classes)) is not None:
+        return word
+    alike = [class_name for class_name in classes if class_name.casefold() == text.casefold()]
+    if len(alike) != 1:
+        raise InvalidArgument(f"the answer for {name!r}", text, allowed_answers(classes))
+    return alike[0]
+
+
+def _rows(file: Path, wanted: list[str]) -> list[tuple[int, list[str]]]:
+    """The wanted cells of each line, with any of the three usual separators."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            start = lines.tell()
+            first = lines.readline()
+            if first.lower().startswith("sep="):
+                # Excel's way to state the separator.
+                start, first = lines.tell(), lines.readline()
+            separator = max(",;\t", key=first.count)
+            lines.seek(start)
+            reader = csv.reader(lines, delimiter=separator, strict=True)
+            header = [_heading(cell, wanted) for cell in next(reader, [])]
+            missing = [name for name in wanted if name not in header]
+            if missing:
+                raise LabelsRefused(
+                    f"{file} has no column {', '.join(missing)}; its columns are: {', '.join(header) or 'none'}. No "
+                    "label was taken."
+                )
+            twice = [name for name in wanted if header.count(name) > 1]
+            if twice:
+                raise LabelsRefused(f"{file} has the column {', '.join(twice)} twice. No label was taken.")
+            places = [header.index(name) for name in wanted]
+            lines_of_cells: list[tuple[int, list[str]]] = []
+            for row in reader:
+                if not any(cell.strip() for cell in row):
+                    continue
+                if len(row) <= max(places) or any(cell.strip() for cell in row[len(header) :]):
+                    raise LabelsRefused(
+                        f"Line {reader.line_num} of {file} has {len(row)} cells, but the header has {len(header)}. No "
+                        "label was taken."
+                    )
+                lines_of_cells.append((reader.line_num, [row[place] for place in places]))
+            return lines_of_cells
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise LabelsRefused(
+            f"{file} cannot be read as a table in UTF-8 ({error}). Save it as CSV (UTF-8). No label was taken."
+        ) from error
+
+
+def _heading(cell: str, wanted: Sequence[str]) -> str:
+    """A column's name; id and label may be written in capitals."""
+    text = cell.strip()
+    return text.lower() if text not in wanted and text.lower() in ("id", "label") else text
