@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.store import Recorded, Store
 from dpal.cli import app
-from dpal.planning import certify
+from dpal.planning import certification
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """How often the whole chain is read, how many facts are read, and how often a plan is certified."""
     counts: Counter[str] = Counter()
-    recorded, certified = Store.recorded, certify.certified
+    recorded, certified = Store.recorded, certification.certified
 
     def counted_recorded(self: Store, *, after: Recorded | None = None) -> list[Recorded]:
         facts = recorded(self, after=after)
