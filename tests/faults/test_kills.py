@@ -340,6 +340,12 @@ def newer_version(folder: Path) -> None:
     connection.close()
 
 
+def older_version(folder: Path) -> None:
+    with sqlite3.connect(folder / "campaign.db") as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+
 def not_a_database(folder: Path) -> None:
     (folder / "campaign.db").write_bytes(b"hello, this is a text" * 100)
 
@@ -360,6 +366,7 @@ def edited_fact(folder: Path) -> None:
         (missing_checkpoint, "Restore it from a backup"),
         (half_a_page, "damaged|cannot be read|holds no facts|newer|not a dpal database|does not follow"),
         (newer_version, "newer dpal.*Update dpal"),
+        (older_version, "older dpal.*Finish the campaign with the dpal that created it"),
         (not_a_database, "damaged"),
         (edited_fact, "does not follow"),
     ],

@@ -13,6 +13,7 @@ from dpal.data import Pool, tokenized
 from dpal.data.records import Records, TextRecords
 from dpal.data.sources import open_pool, with_absolute_paths
 from dpal.errors import BadData, InvalidArgument
+from dpal.imports import named
 from dpal.labels.oracles import Oracle, OracleLike, as_oracle
 from dpal.models.registry import build_model, maker_of
 from dpal.selection.acquisition import ACQUISITIONS, Acquisition
@@ -139,8 +140,8 @@ def resolved_config(config: CampaignConfig, base: Path) -> CampaignConfig:
 
 def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | None) -> Acquisition:
     """The acquisition function, checked: one that mixes records is refused, also when a campaign is opened again."""
-    named = given is None or isinstance(given, str)
-    scorer = _named_acquisition(config, pool) if named else _require_acquisition(given)
+    by_name = given is None or isinstance(given, str)
+    scorer = _named_acquisition(config, pool) if by_name else _require_acquisition(given)
     if (scorer.classes, scorer.multi_label) != (len(pool.classes), pool.multi_label):
         raise InvalidArgument(
             f"the acquisition function {type(scorer).__qualname__}",
@@ -148,7 +149,7 @@ def _acquisition(config: CampaignConfig, pool: Pool, given: str | Acquisition | 
             f"classes={len(pool.classes)}, multi_label={pool.multi_label}, as the pool has",
         )
     planned, described = config.acquisition, described_acquisition(scorer)
-    if is_same_code(described["name"], planned.name) and not named and described["options"] != planned.options:
+    if is_same_code(described["name"], planned.name) and not by_name and described["options"] != planned.options:
         allowed = f"{planned.options}, as when the campaign was created"
         raise InvalidArgument(f"the options of {type(scorer).__qualname__}", described["options"], allowed)
     require_separate_records(scorer)
@@ -169,13 +170,17 @@ def _require_acquisition(given: object) -> Acquisition:
 
 def _named_acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
     name = config.acquisition.name
-    if name not in ACQUISITIONS:
-        allowed = f"one of {', '.join(ACQUISITIONS)}"
-        if ":" in name:
-            allowed = "given again when opening, since it is code of your own: acquisition=..."
-        raise InvalidArgument("acquisition", name, allowed)
     try:
-        return ACQUISITIONS[name](classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
+        kind = named("acquisition", name, ACQUISITIONS)
+    except InvalidArgument as error:
+        if ":" not in name:
+            raise
+        allowed = "importable, or given again when opening, since it is code of your own: acquisition=..."
+        raise InvalidArgument("acquisition", name, allowed) from error
+    if not isinstance(kind, type) or not issubclass(kind, Acquisition):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("acquisition", name, "a class derived from dpal.selection.Acquisition")
+    try:
+        return kind(classes=len(pool.classes), multi_label=pool.multi_label, **config.acquisition.options)
     except TypeError as error:
         raise InvalidArgument(f"the options of {name}", config.acquisition.options, f"its own: {error}") from error
 

@@ -15,7 +15,7 @@ from dpal.campaign.layout import DATABASE
 from dpal.campaign.step_randomness import SealedKeys
 from dpal.errors import CampaignBusy, DamagedCampaign
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # "dpal" in ASCII, by which tools recognise the file.
 _APPLICATION = 0x6470616C
 _BUSY_SECONDS = 10.0
@@ -105,8 +105,8 @@ class Store:
             if version < SCHEMA_VERSION:
                 raise DamagedCampaign(
                     f"{self.path} was written by an older dpal (its version {version}, this dpal writes "
-                    f"{SCHEMA_VERSION}), which kept no fingerprints of the records. Finish the campaign with dpal 0.1. "
-                    "Nothing was changed."
+                    f"{SCHEMA_VERSION}), whose plans this dpal cannot read. Finish the campaign with the dpal that "
+                    "created it (0.1). Nothing was changed."
                 )
             if version > SCHEMA_VERSION:
                 raise DamagedCampaign(

@@ -139,7 +139,7 @@ def read_proposal(document: object, *, import_code: bool = False) -> tuple[str, 
     top = _object("the plan", document)
     version = _field(top, "schema_version")
     if version != SCHEMA_VERSION:
-        raise InvalidArgument("schema_version", version, f"{SCHEMA_VERSION}; this is dpal's only version of plans")
+        raise InvalidArgument("schema_version", version, f"{SCHEMA_VERSION}: make the plan again with this dpal")
     given = dict(_object("setting", _field(top, "setting")))
     for name in ("target_epsilon", "target_delta", "accountant", "accounting"):
         given[name] = _field(top, name)
