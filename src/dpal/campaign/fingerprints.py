@@ -16,7 +16,7 @@ import numpy as np
 
 from dpal.campaign.layout import CONTENTS
 from dpal.data import Pool
-from dpal.data.records import Form, Positions, Records, TextRecords, Values
+from dpal.data.records import Positions, Records, TextRecords, Values, WrappedRecords
 from dpal.errors import BadData, DamagedCampaign, MissingData, RecordsChanged
 
 CHUNK = 1024
@@ -160,29 +160,17 @@ def _damaged(path: Path) -> DamagedCampaign:
     )
 
 
-class CheckedRecords(Records):
+class CheckedRecords(WrappedRecords):
     """Records that are compared with their fingerprints whenever they are read."""
 
     def __init__(self, contents: Contents, pool: Pool, refused: Callable[[list[str], str], RecordsChanged]) -> None:
         """The pool's ids are some or all of the campaign's. `refused` makes the error from ids and what is wrong."""
         known = dict(zip(contents.ids, zip(contents.fingerprints, contents.stamps, strict=True), strict=True))
-        self._records, self._ids, self._key = pool.records, pool.ids, contents.key
+        super().__init__(pool.records)
+        self._ids, self._key = pool.ids, contents.key
         self._expected = [known[name][0] for name in pool.ids.tolist()]
         self._stamps = [known[name][1] for name in pool.ids.tolist()]
         self._refused = refused
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @property
-    def form(self) -> Form:
-        return self._records.form
-
-    def stamp(self) -> str:
-        return self._records.stamp()
-
-    def stamps(self, positions: Positions) -> list[str]:
-        return self._records.stamps(positions)
 
     def read(self, positions: Positions) -> Values:
         try:

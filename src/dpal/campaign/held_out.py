@@ -6,7 +6,7 @@ import numpy as np
 
 from dpal.campaign.fingerprints import Contents, chunks, few, fingerprints, fingerprints_of
 from dpal.data import Pool
-from dpal.data.records import Form, Positions, Records, TextRecords, Values
+from dpal.data.records import Positions, Records, TextRecords, Values, WrappedRecords
 from dpal.errors import BadData
 
 
@@ -57,21 +57,12 @@ def _refused(what: str) -> BadData:
     )
 
 
-class _HeldOutRecords(Records):
+class _HeldOutRecords(WrappedRecords):
     """Records that are refused if the pool has them too."""
 
     def __init__(self, records: Records, contents: Contents) -> None:
-        self._records, self._key, self._of_the_pool = records, contents.key, frozenset(contents.fingerprints)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @property
-    def form(self) -> Form:
-        return self._records.form
-
-    def stamp(self) -> str:
-        return self._records.stamp()
+        super().__init__(records)
+        self._key, self._of_the_pool = contents.key, frozenset(contents.fingerprints)
 
     def read(self, positions: Positions) -> Values:
         values = self._records.read(positions)

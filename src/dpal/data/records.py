@@ -67,6 +67,26 @@ class Records(ABC):
         return [""] * len(positions)
 
 
+class WrappedRecords(Records):
+    """The same records, read through a check that a subclass adds."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def form(self) -> Form:
+        return self._records.form
+
+    def stamp(self) -> str:
+        return self._records.stamp()
+
+    def stamps(self, positions: Positions) -> list[str]:
+        return self._records.stamps(positions)
+
+
 def file_stamp(file: Path | str) -> str:
     """A file's size and its times of modification and of renaming: swapped files are noticed too."""
     try:

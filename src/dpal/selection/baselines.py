@@ -11,12 +11,10 @@ from dpal.selection.selection import NOBODY, Chosen, Selection, SelectionBudget,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomSelection(Selection):
-    """Any records, each as likely as any other. It never looks at a score, so it costs nothing."""
+class FreeSelection(Selection):
+    """A selection that needs no part of ε: it has no parameters, and releases nothing that is accounted for."""
 
-    name: ClassVar[str] = "random"
     spends_epsilon: ClassVar[bool] = False
-    reads_scores: ClassVar[bool] = False
 
     @classmethod
     def plan(cls, budget: SelectionBudget) -> Sequence[Self]:
@@ -25,6 +23,14 @@ class RandomSelection(Selection):
     @property
     def released(self) -> Released:
         return Released(choice=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomSelection(FreeSelection):
+    """Any records, each as likely as any other. It never looks at a score, so it costs nothing."""
+
+    name: ClassVar[str] = "random"
+    reads_scores: ClassVar[bool] = False
 
     def lift(self) -> float:
         return 0.0
@@ -35,20 +41,11 @@ class RandomSelection(Selection):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HighestScores(Selection):
+class HighestScores(FreeSelection):
     """The highest scores. NOT private, and every output says so: an upper bound for simulations."""
 
     name: ClassVar[str] = "none"
     is_private: ClassVar[bool] = False
-    spends_epsilon: ClassVar[bool] = False
-
-    @classmethod
-    def plan(cls, budget: SelectionBudget) -> Sequence[Self]:
-        return [cls(**sizes) for sizes in budget.sizes]
-
-    @property
-    def released(self) -> Released:
-        return Released(choice=None)
 
     def lift(self) -> float:
         return 1 - self.query_size / self.unlabelled

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from selections import seeded
+from settings import SMALL
 
 import dpal
 from dpal.errors import InvalidArgument
@@ -16,16 +17,7 @@ def test_a_smaller_pool_than_planned_is_refused() -> None:
 
 
 def test_each_selection_keeps_within_its_share() -> None:
-    plan = dpal.plan(
-        target_epsilon=8,
-        pool_size=2000,
-        initial_size=400,
-        query_sizes=(300, 100),
-        accountant="rdp",
-        accounting="basic",
-        selection="exponential",
-        selection_epsilon=2.0,
-    )
+    plan = dpal.plan(**SMALL, accounting="basic", selection="exponential", selection_epsilon=2.0)
     for selection in plan.selections:
         assert 0.999 < pure_epsilon(selection.released.choice) <= 1.0
 

@@ -1,5 +1,6 @@
 import pytest
 from selections import every_selection
+from settings import SMALL
 
 import dpal
 from dpal.selection import (
@@ -38,14 +39,5 @@ def test_only_noise_for_a_range_is_scaled_to_the_clip() -> None:
 
 def test_selections_keep_within_their_share() -> None:
     # One share of ε 2 over two selections: what each releases.
-    plan = dpal.plan(
-        target_epsilon=8,
-        pool_size=2000,
-        initial_size=400,
-        query_sizes=(300, 100),
-        accountant="rdp",
-        accounting="basic",
-        selection="laplace",
-        selection_epsilon=2.0,
-    )
+    plan = dpal.plan(**SMALL, accounting="basic", selection="laplace", selection_epsilon=2.0)
     assert [selection.epsilon for selection in plan.selections] == [1.0, 1.0]

@@ -1,7 +1,6 @@
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ from selections import seeded
 
 import dpal
 from dpal.errors import InvalidArgument
-from dpal.privacy.campaign_history import Released
-from dpal.selection import NOBODY, SELECTIONS, Chosen, Selection, SelectionBudget
+from dpal.selection import NOBODY, SELECTIONS, Chosen, RandomSelection
 from dpal.selection.registry import selection_from_json, selection_kind
 
 SCORES = np.random.default_rng(5).beta(2, 3, 5000)
@@ -18,23 +16,10 @@ SMALL = {"target_epsilon": 8, "pool_size": 2000, "accountant": "rdp"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EverySecond(Selection):
+class EverySecond(RandomSelection):
     """Records of the user's own choice: it does not look at scores."""
 
     name: ClassVar[str] = "every-second"
-    spends_epsilon: ClassVar[bool] = False
-    reads_scores: ClassVar[bool] = False
-
-    @classmethod
-    def plan(cls, budget: SelectionBudget) -> Sequence[Self]:
-        return [cls(**sizes) for sizes in budget.sizes]
-
-    @property
-    def released(self) -> Released:
-        return Released(choice=None)
-
-    def lift(self) -> float:
-        return 0.0
 
     def _choose(self, grid, randomness) -> Chosen:
         return Chosen(to_label=np.arange(0, 2 * self.query_size, 2), retired=NOBODY)
