@@ -1,38 +1,26 @@
 """SIGKILL while a phase is given up: before or after, never in between, and nothing of the phase comes back."""
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
+import killed_programs
 import pytest
+from killed_programs import state_of
 from small_campaigns import create, reopened
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import read_config
 from dpal.campaign.layout import CONFIG, NEXT_CONFIG
-from dpal.campaign.state import State
 from dpal.campaign.step_randomness import SealedKeys
 
 POINTS = [point for point in fault_points.POINTS if point.startswith("give-up.")]
 BEFORE = ["give-up.prepared", "store.in-transaction"]
 AFTER = ["store.committed", "seal.overwritten", "give-up.recorded", "give-up.tidied"]
-PROGRAM = Path(__file__).parents[1] / "support" / "small_campaigns.py"
 SETTING = "training.learning_rate=0.004"
-
-
-def program(action: str, *words: object, kill_at: str = "") -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(filter(None, [str(PROGRAM.parent), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path, fault_points.VARIABLE: kill_at}
-    command = [sys.executable, str(PROGRAM), action, *map(str, words)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-
-
-def state_of(folder: Path) -> State:
-    return Campaign(folder).state()
+program = partial(killed_programs.program, seed=None)
 
 
 @pytest.fixture(scope="module")
