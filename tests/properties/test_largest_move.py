@@ -10,7 +10,8 @@ from dpal.errors import InvalidArgument
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines import engine as engines
 from dpal.training.engines import fused_engine, matrix_gradients
-from dpal.training.engines.engine import ClippingEngine, rounding_margin
+from dpal.training.engines.clipping import rounding_margin
+from dpal.training.engines.engine import ClippingEngine
 from dpal.training.engines.engine_choice import ENGINES
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.matrix_gradients import GradientMethod

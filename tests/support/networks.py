@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpal.models.equivariant import SQUARE, GroupConvolution, LiftingConvolution
-from dpal.training.engines.engine import Batch, called, rows
+from dpal.training.batches import Batch, called, rows
 from dpal.training.engines.tied_layers import TiedGroupNorm
 
 RECORDS = 5

@@ -14,8 +14,10 @@ from dpal.planning.plan import Phase
 from dpal.randomness import Randomness
 from dpal.training.augmentation import augmented
 from dpal.training.averaging import WeightAverage
-from dpal.training.engines.engine import Batch, ClippingEngine, Gradients, LossFunction
-from dpal.training.engines.engine import rows as rows_of
+from dpal.training.batches import Batch, LossFunction
+from dpal.training.batches import rows as rows_of
+from dpal.training.engines.clipping import Gradients
+from dpal.training.engines.engine import ClippingEngine
 from dpal.training.engines.engine_checks import losses_of
 from dpal.training.engines.engine_choice import engine_for
 from dpal.training.engines.fused_engine import FusedEngine

@@ -6,7 +6,7 @@ A loss of your own takes the model's outputs and the targets, and returns a tens
 from torch import Tensor
 from torch.nn import functional
 
-from dpal.training.engines.engine import LossFunction
+from dpal.training.batches import LossFunction
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:

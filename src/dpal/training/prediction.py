@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpal.errors import DpalError, InvalidArgument
-from dpal.training.engines.engine import called, record_count
+from dpal.training.batches import called, record_count
 from dpal.training.engines.engine_checks import buffers_kept, modes_kept
 from dpal.training.settings import require_precision
 from dpal.training.sources import Source

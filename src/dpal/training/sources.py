@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpal.errors import InvalidArgument
-from dpal.training.engines.engine import Batch, record_count, rows
+from dpal.training.batches import Batch, record_count, rows
 from dpal.training.settings import Scaling
 
 _CHUNK = 1024

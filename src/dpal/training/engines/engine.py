@@ -1,21 +1,22 @@
 """What every clipping engine does: records in, the sum of their clipped gradients out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from dpal.errors import InvalidArgument
-
-# A batch is a tensor, or a dictionary of tensors for text models. The first dimension counts records.
-Batch: TypeAlias = Tensor | Mapping[str, Tensor]
-# One loss per record, from the model's outputs and the targets.
-LossFunction: TypeAlias = Callable[[Any, Tensor], Tensor]
-Gradients: TypeAlias = dict[str, Tensor]
+from dpal.training.batches import Batch, LossFunction, record_count, rows
+from dpal.training.engines.clipping import (
+    NORM_ROUNDING,
+    Gradients,
+    blank_broken,
+    is_usable,
+    rounding_margin,
+    row_norms,
+    weighted_sum,
+)
 
 
 class NotCoveredError(Exception):
@@ -110,80 +111,6 @@ def _filled_up(batch: Batch, targets: Tensor, missing: int, copies: int) -> tupl
     return rows(batch, index), targets[index]
 
 
-def record_count(batch: Batch) -> int:
-    """How many rows a batch has."""
-    first = batch if isinstance(batch, Tensor) else next(iter(batch.values()))
-    return first.shape[0]
-
-
-def rows(batch: Batch, index: Tensor | slice) -> Batch:
-    """Some rows of a batch."""
-    if isinstance(batch, Tensor):
-        return batch[index]
-    return {name: array[index] for name, array in batch.items()}
-
-
-def called(model: Callable[..., Any], batch: Batch) -> Any:
-    """The model's outputs. A tensor is passed as its only argument, a dictionary as named arguments."""
-    return model(batch) if isinstance(batch, Tensor) else model(**batch)
-
-
-def called_with(model: nn.Module, state: Mapping[str, Tensor], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The model's outputs with other parameters and buffers, by their names in `named_parameters`.
-
-    Each attribute is replaced once: where a layer is used in two places, torch's `functional_call` alone would replace
-    its parameters twice, and leave the replacement there afterwards.
-    """
-    names = {id(tensor): name for name, tensor in chain(model.named_parameters(), model.named_buffers())}
-    places = {
-        f"{prefix}.{key}" if prefix else key: state[names[id(tensor)]]
-        for prefix, layer in model.named_modules()
-        for key, tensor in chain(
-            layer.named_parameters(recurse=False, remove_duplicate=False),
-            layer.named_buffers(recurse=False, remove_duplicate=False),
-        )
-    }
-    return torch.func.functional_call(model, places, tuple(given), dict(named), tie_weights=False)
-
-
-def row_norms(stored: Gradients) -> Tensor:
-    """The norm of each record's whole gradient."""
-    squares = [rows.reshape(len(rows), -1).double().square().sum(dim=1) for rows in stored.values()]
-    return torch.stack(squares).sum(dim=0).sqrt()
-
-
-def is_usable(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """Finite, and not so large that the gradient itself may have lost digits to overflow."""
-    return norms < max_grad_norm * 2.0**100
-
-
-# Norms are added up in float32 over short rows, then in float64. This much covers the rounding of that.
-NORM_ROUNDING = 2.0**-15
-# Float64, with room for the rounding of factors and products on the way into a sum.
-_UNIT_ROUNDING = 2.0**-51
-# Where positions of all records are summed together, no record's terms may exceed its bound by more than this factor.
-LARGEST_CANCELLATION = 2.0**8
-_LARGEST_MARGIN = 0.25
-
-
-def rounding_margin(step_records: int, rows: int, positions: int) -> float:
-    """By how much of max_grad_norm one record can change the rounding of a step's whole sum, at most.
-
-    For any order of summation a sum of n numbers is off by at most n roundings of the sum of their sizes. The sizes
-    are public: the most records of a step, the rows of a physical batch, and the positions of a record where those of
-    all records are summed together, in which terms that cancel may be `LARGEST_CANCELLATION` times the whole.
-    """
-    batches = -(-step_records // rows)
-    margin = _UNIT_ROUNDING * step_records * (rows + batches + rows * positions * LARGEST_CANCELLATION)
-    if margin > _LARGEST_MARGIN:
-        raise InvalidArgument(
-            "max_physical_batch_size",
-            rows,
-            f"smaller: with {step_records:,} records in one step, rounding could add too much",
-        )
-    return margin
-
-
 def clipped_from_stored(engine: ClippingEngine, stored: Gradients, present: Tensor) -> ClippedSum:
     """The clipped sum of gradients that were stored by record."""
     norms = row_norms(stored) * (1 + NORM_ROUNDING)
@@ -191,27 +118,3 @@ def clipped_from_stored(engine: ClippingEngine, stored: Gradients, present: Tens
     blank_broken(stored, norms)
     gradients = {name: weighted_sum(by_record, factors) for name, by_record in stored.items()}
     return ClippedSum(gradients=gradients, not_finite=(present & ~is_usable(norms, engine.max_grad_norm)).sum())
-
-
-def blank_broken(stored: Gradients, norms: Tensor) -> None:
-    """Put zeros where a record's gradient is not finite: zero times infinity is not zero."""
-    broken = torch.nonzero(~torch.isfinite(norms)).flatten()
-    if len(broken):
-        for by_record in stored.values():
-            by_record.index_fill_(0, broken, 0.0)
-
-
-# How many columns are converted to float64 at a time: few enough to stay in a CPU's cache.
-_COLUMNS = 4096
-
-
-def weighted_sum(stored: Tensor, factors: Tensor) -> Tensor:
-    """Σ over records of factor · gradient, in float64."""
-    flat = stored.reshape(len(stored), -1)
-    total = factors.new_empty(flat.shape[1])
-    # Allocated once for all columns: allocating it each time would take most of the time.
-    exact = factors.new_empty(len(flat), min(_COLUMNS, flat.shape[1]))
-    for start in range(0, flat.shape[1], _COLUMNS):
-        columns = flat[:, start : start + _COLUMNS]
-        total[start : start + _COLUMNS] = factors @ exact[:, : columns.shape[1]].copy_(columns)
-    return total.reshape(stored.shape[1:])

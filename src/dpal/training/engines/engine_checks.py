@@ -12,16 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from dpal.errors import DpalError, MixesRecords
-from dpal.training.engines.engine import (
-    Batch,
-    ClippingEngine,
-    Gradients,
-    LossFunction,
-    NotCoveredError,
-    called,
-    record_count,
-    rows,
-)
+from dpal.training.batches import Batch, LossFunction, called, record_count, rows
+from dpal.training.engines.clipping import Gradients
+from dpal.training.engines.engine import ClippingEngine, NotCoveredError
 from dpal.training.precision import tf32_allowed
 
 # How far two computations of the same number may differ.

@@ -8,7 +8,8 @@ from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPriva
 
 from dpal.errors import DpalError, InvalidArgument, MixesRecords
 from dpal.privacy import checks
-from dpal.training.engines.engine import Batch, ClippingEngine, LossFunction, NotCoveredError, record_count
+from dpal.training.batches import Batch, LossFunction, record_count
+from dpal.training.engines.engine import ClippingEngine, NotCoveredError
 from dpal.training.engines.engine_checks import cleaned, refuse_mixing, require_agreement
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine

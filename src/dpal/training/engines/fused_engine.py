@@ -6,25 +6,23 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from dpal.training.batches import Batch, rows
 from dpal.training.engines import convolution_kernels, matrix_gradients
+from dpal.training.engines.clipping import (
+    LARGEST_CANCELLATION,
+    NORM_ROUNDING,
+    Gradients,
+    blank_broken,
+    is_usable,
+    weighted_sum,
+)
 from dpal.training.engines.compilation import CompiledFunction
 from dpal.training.engines.custom_operators import (
     convolution_record_gradients,
     convolution_record_squares,
     convolution_weighted_sum,
 )
-from dpal.training.engines.engine import (
-    LARGEST_CANCELLATION,
-    NORM_ROUNDING,
-    Batch,
-    ClippedSum,
-    ClippingEngine,
-    Gradients,
-    blank_broken,
-    is_usable,
-    rows,
-    weighted_sum,
-)
+from dpal.training.engines.engine import ClippedSum, ClippingEngine
 from dpal.training.engines.layer_capture import Capture, Captured, Tape
 from dpal.training.engines.matrix_gradients import GradientMethod
 from dpal.training.precision import tf32_allowed

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpal.training.batches import Batch, LossFunction, called_with, record_count
 from dpal.training.engines import group_norm_kernels
 from dpal.training.engines.custom_operators import RecordGroupNorm
-from dpal.training.engines.engine import Batch, LossFunction, NotCoveredError, called_with, record_count
+from dpal.training.engines.engine import NotCoveredError
 from dpal.training.engines.tied_layers import TiedConvolution, TiedGroupNorm
 
 

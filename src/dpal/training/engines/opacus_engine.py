@@ -9,16 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivateUsage] (all dropouts derive from it)
 
-from dpal.training.engines.engine import (
-    Batch,
-    ClippedSum,
-    ClippingEngine,
-    Gradients,
-    NotCoveredError,
-    called,
-    clipped_from_stored,
-    row_norms,
-)
+from dpal.training.batches import Batch, called
+from dpal.training.engines.clipping import Gradients, row_norms
+from dpal.training.engines.engine import ClippedSum, ClippingEngine, NotCoveredError, clipped_from_stored
 from dpal.training.engines.engine_checks import buffers_kept, modes_kept
 from dpal.training.precision import tf32_allowed
 

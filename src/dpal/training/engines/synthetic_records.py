@@ -7,7 +7,7 @@ are rounded, or whether a phase ends at all, and no noise would hide that.
 import torch
 from torch import Tensor
 
-from dpal.training.engines.engine import Batch
+from dpal.training.batches import Batch
 
 _SEED = 20_261_116
 

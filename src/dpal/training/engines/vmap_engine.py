@@ -6,16 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dpal.training.engines.engine import (
-    Batch,
-    ClippedSum,
-    ClippingEngine,
-    Gradients,
-    called,
-    called_with,
-    clipped_from_stored,
-    row_norms,
-)
+from dpal.training.batches import Batch, called, called_with
+from dpal.training.engines.clipping import Gradients, row_norms
+from dpal.training.engines.engine import ClippedSum, ClippingEngine, clipped_from_stored
 from dpal.training.precision import tf32_allowed
 
 
