@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import pty
-import re
 import select
 import shlex
 import signal
@@ -41,15 +40,27 @@ def fill_in(table: Path, truth: dict[str, str], *, leave_out: int = 0) -> None:
         csv.writer(lines).writerows(rows)
 
 
-def test_the_commands_of_the_readme(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"(?ms)^```console\n(.*?)^```", readme)
-    commands = [shlex.split(line) for line in block.splitlines()]
-    assert {tuple(words[1:3]) for words in commands} >= {
-        ("labels", "export"),
-        ("labels", "import"),
-        ("verify", "trial"),
-    }
+# A campaign from its beginning to its end. (tests/unit/test_docs.py runs what the documents show.)
+COMMANDS = """\
+dpal init trial --data digits --epsilon 8 --set plan.query_sizes=[100] --set model.name=small-cnn
+dpal run trial
+dpal labels export trial --to week-1
+dpal labels import trial week-1/labels.csv
+dpal run trial
+dpal labels export trial --to week-2
+dpal labels import trial week-2/labels.csv
+dpal run trial
+dpal status trial
+dpal verify trial
+dpal report trial
+dpal certificate trial --to certificate.pdf
+dpal verify certificate.pdf.json
+dpal export-model trial --to model.safetensors
+"""
+
+
+def test_a_whole_campaign_by_commands(tmp_path: Path) -> None:
+    commands = [shlex.split(line) for line in COMMANDS.splitlines()]
     digits = load_dataset("digits")
     assert digits.labels is not None
     truth = {name: str(label) for name, label in zip(digits.ids.tolist(), digits.labels.tolist(), strict=True)}

@@ -314,7 +314,7 @@ class Campaign:
 
     def _facts_and_keys(self) -> tuple[list[Recorded], list[int]]:
         """Both as of one moment. What a dead writer left behind is removed; a living writer is waited for."""
-        self.reader.forget()
+        self.reader.read_again()
         attempt = 1
         while True:
             with self.reader.open_store() as store:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dpal.errors import WrongSettings
+from dpal.errors import InvalidArgument, WrongSettings
 
 
 def wrong_settings(
@@ -18,6 +18,10 @@ def wrong_settings(
     problems: dict[str, list[str]] = {}
     for problem in error.errors():
         place = ".".join(str(step) for step in problem["loc"])
+        refused = problem.get("ctx", {}).get("error")
+        if isinstance(refused, InvalidArgument):
+            # A section checks its own values, and its error names the one that is wrong.
+            place = f"{place}.{refused.name}"
         setting = next((setting for setting in reversed(settings) if _is_about(setting, place)), None)
         origin = file if setting is None else f"--set {setting}"
         names_it = setting is not None and setting.startswith(f"{place}=")
@@ -33,13 +37,21 @@ def _is_about(setting: str, place: str) -> bool:
 
 
 def _words(problem: Any, place: str, names: Sequence[str]) -> str:
-    if problem["type"] == "extra_forbidden":
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         near = _nearest(place, names)
         return f"there is no such setting{f' (did you mean {near}?)' if near else ''}"
+    if problem["type"] == "tuple_type":
+        return "must be a list, such as [100, 50]"
+    if problem["type"] in ("model_type", "dataclass_type"):
+        return f"is a section: give its settings one by one, such as {_first(place, names)}=..."
     message = str(problem["msg"])
     if problem["type"] == "value_error":
-        return message.removeprefix("Value error, ")
+        return message.removeprefix("Value error, ").rpartition(", but ")[2].rstrip(".")
     return message[:1].lower() + message[1:]
+
+
+def _first(place: str, names: Sequence[str]) -> str:
+    return next((known for known in names if known.startswith(f"{place}.")), place)
 
 
 def _nearest(place: str, names: Sequence[str]) -> str | None:

@@ -47,7 +47,7 @@ class Created(Fact):
     settings: str
     # A seed makes noise predictable: nothing is private then, and every output says so.
     seed: int | None
-    # Import paths of code that is not dpal's and takes part: a model, an acquisition function, an oracle.
+    # Import paths of code that is not dpal's: a model, an acquisition function, an oracle, a planner, a selection.
     foreign_code: tuple[str, ...] = ()
     # Whether ids may leave the machine as they are; otherwise records get opaque names outside.
     ids_are_free_of_content: bool = False

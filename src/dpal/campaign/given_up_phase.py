@@ -51,7 +51,7 @@ def give_up(writer: Writer, *, reason: str, settings: Sequence[str]) -> Abandone
     config = current_config(folder, state.settings)
     require_recorded(folder, config, state.settings)
     changed = _with_settings(config, settings)
-    plan = read_plan(json.dumps(state.created.plan), import_code=True)
+    plan = read_plan(json.dumps(state.created.plan))
     at_end = _epsilon_at_end(state, plan)
     if changed != config:
         write_next(folder, changed)

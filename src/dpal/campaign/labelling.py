@@ -16,27 +16,31 @@ from dpal.labels.label_files import labels_refused, read_label_file, write_label
 
 
 def add_answers(writer: Writer, answers: Mapping[str, object], *, source: str) -> dict[str, int]:
-    """Check answers, by record id, and record them, all or none; returns how many were new, corrected and unchanged.
-
-    Every answer enters a campaign here. Answers about withdrawn records are counted and not recorded.
-    """
-    state = writer.state
-    classes, multi_label = state.created.classes, state.created.multi_label
-    asked = {record_id for group in state.groups for record_id in group}
+    """Check answers, by record id, and record them, all or none; returns the counts of `record_answers`."""
+    state, created = writer.state, writer.state.created
+    known = {*state.withdrawn, *(record_id for group in state.groups for record_id in group)}
     checked: dict[str, Answer] = {}
-    problems: list[str] = []
+    problems = [f"the id {record_id!r} was not asked for" for record_id in answers if record_id not in known]
     for record_id, given in answers.items():
-        if record_id in state.withdrawn:
-            continue
-        if record_id not in asked:
-            problems.append(f"the id {record_id!r} was not asked for")
-            continue
         try:
-            checked[record_id] = read_answer(given, record_id, classes, multi_label)
+            checked[record_id] = read_answer(given, record_id, created.classes, created.multi_label)
         except InvalidArgument as error:
             problems.append(str(error))
     if problems:
         raise labels_refused(f"the answers from {source}", problems)
+    return record_answers(writer, checked, source=source)
+
+
+def record_answers(writer: Writer, answers: Mapping[str, Answer], *, source: str) -> dict[str, int]:
+    """Record checked answers, all or none; returns how many were new, corrected, unchanged, or about withdrawn records.
+
+    Every answer enters a campaign here. Answers about withdrawn records are counted and not recorded.
+    """
+    state = writer.state
+    asked = {record_id for group in state.groups for record_id in group}
+    checked = {record_id: answer for record_id, answer in answers.items() if record_id not in state.withdrawn}
+    if strangers := [f"the id {record_id!r} was not asked for" for record_id in checked if record_id not in asked]:
+        raise labels_refused(f"the answers from {source}", strangers)
     changed = {record_id: answer for record_id, answer in checked.items() if state.answers.get(record_id) != answer}
     if changed:
         writer.add(Answered(source=source, answers=changed))
@@ -50,7 +54,7 @@ def add_answers(writer: Writer, answers: Mapping[str, object], *, source: str) -
 
 
 def import_labels(reader: Reader, file: Path, pool: Pool) -> dict[str, int]:
-    """Take the answers of a filled-in table, all or none; returns the counts of `add_answers`."""
+    """Take the answers of a filled-in table, all or none; returns the counts of `record_answers`."""
     contents = reader.contents()
     state = reader.known_state()
     pool = campaign_pool(pool, state, contents, folder=reader.folder)
@@ -59,7 +63,7 @@ def import_labels(reader: Reader, file: Path, pool: Pool) -> dict[str, int]:
         asked = {record_id for group in state.groups for record_id in group}
         answers = read_label_file(file, pool, asked, names=reader.names(contents), withdrawn=state.withdrawn)
         fault_points.reached("import.checked")
-        counts = add_answers(writer, answers, source=file.name)
+        counts = record_answers(writer, answers, source=file.name)
         fault_points.reached("import.recorded")
     return counts
 

@@ -39,7 +39,7 @@ class Ledger:
             if isinstance(charge, ChargedTraining):
                 phases.append(phase_of(charge))
             elif charge.group > 0:
-                selections.append(selection_from_json(charge.selection, import_code=True))
+                selections.append(selection_from_json(charge.selection))
         return Ledger(phases=tuple(phases), selections=tuple(selections))
 
     def spending(self, setting: Setting) -> Spending | None:

@@ -33,9 +33,11 @@ def only_writer(folder: Path) -> Generator[None]:
         note.write_text(json.dumps(who), encoding="utf-8")
         yield
     finally:
-        # Before the release: afterwards it may be the next writer's.
-        note.unlink(missing_ok=True)
-        lock.release()
+        try:
+            # Before the release: afterwards it may be the next writer's.
+            note.unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def writer_of(folder: Path) -> str | None:

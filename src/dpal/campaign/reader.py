@@ -5,6 +5,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 from dpal.campaign.changed_config import current_config
@@ -15,6 +16,7 @@ from dpal.campaign.rollback_guard import noted_newest, require_not_behind
 from dpal.campaign.state import State, after, fold
 from dpal.campaign.status import Status, status_of
 from dpal.campaign.store import Recorded, Store
+from dpal.data.records import file_stamp
 from dpal.errors import DamagedCampaign
 from dpal.labels.public_names import Names, public_names
 from dpal.planning.plan import Plan, Schedule, stated_plan
@@ -30,6 +32,8 @@ class Reader:
         self.folder = Path(folder).absolute()
         self._recorded: list[Recorded] = []
         self._state: State | None = None
+        # Of the database's file when it was last read or written here.
+        self._stamp = ""
 
     @contextmanager
     def open_store(self) -> Generator[Store]:
@@ -43,26 +47,30 @@ class Reader:
 
     def advance(self, store: Store) -> State:
         """Read the facts that are new. A database that is behind, or has other facts than before, is refused."""
-        newest = noted_newest(self.folder)
-        new = store.recorded(after=self._recorded[-1] if self._recorded else None)
-        recorded = [*self._recorded, *new]
+        newest, stamp = noted_newest(self.folder), file_stamp(store.path)
+        if self._state is not None and stamp == self._stamp:
+            new, known, state = store.recorded(after=self._recorded[-1]), self._recorded, self._state
+        else:
+            # Written by someone else since: all facts are read, and those that were known must be among them.
+            new, known, state = store.recorded(), [], None
+            _require_the_same(store.path, self._recorded, new)
+        recorded = [*known, *new]
         require_not_behind(self.folder, newest, recorded)
-        state = fold(new, start=self._state)
-        if self._state is None and plan_hash(state.created.plan) != state.created.plan_hash:
+        state = fold(new, start=state)
+        if plan_hash(state.created.plan) != state.created.plan_hash:
             raise DamagedCampaign(f"The plan in {self.folder} does not have the hash that was recorded with it.")
-        self._state, self._recorded = state, recorded
+        self._state, self._recorded, self._stamp = state, recorded, stamp
         return state
 
-    def take(self, recorded: Recorded) -> None:
+    def take(self, store: Store, recorded: Recorded) -> None:
         """One more fact, from the writer that has just committed it."""
-        self._state = after(self.known_state(), recorded.number, recorded.at, recorded.hash, recorded.fact)
-        self._recorded.append(recorded)
+        state = after(self.known_state(), recorded.number, recorded.at, recorded.hash, recorded.fact)
+        # In one statement, so that an interrupt does not leave half of it.
+        self._state, self._recorded, self._stamp = state, [*self._recorded, recorded], file_stamp(store.path)
 
-    def forget(self) -> None:
-        """Read the whole chain from the disk again at the next use."""
-        self._recorded, self._state = [], None
-        for known in ("plan", "schedule"):
-            self.__dict__.pop(known, None)
+    def read_again(self) -> None:
+        """Read the whole chain from the disk at the next use. What is known now must still be in it."""
+        self._stamp = ""
 
     @property
     def recorded(self) -> Sequence[Recorded]:
@@ -83,7 +91,7 @@ class Reader:
     @cached_property
     def plan(self) -> Plan:
         """The plan as it was recorded. Running and verifying certify it again."""
-        return stated_plan(self.known_state().created.plan, import_code=True)
+        return stated_plan(self.known_state().created.plan)
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -114,6 +122,15 @@ class Reader:
         """What the campaign's records are called outside, including those that were withdrawn."""
         free = self.known_state().created.ids_are_free_of_content
         return public_names(contents.ids, secret=contents.key, ids_are_free_of_content=free)
+
+
+def _require_the_same(path: Path, known: Sequence[Recorded], read: Sequence[Recorded]) -> None:
+    for before, now in zip_longest(known, read[: len(known)]):
+        if now is None or before.hash != now.hash:
+            raise DamagedCampaign(
+                f"Fact {before.number} in {path} is missing or different from before: someone replaced or changed the "
+                "database. Restore the campaign's folder from a backup. Nothing was changed."
+            )
 
 
 def plan_hash(document: Mapping[str, object]) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.held_out import guarded, require_held_out
-from dpal.campaign.labelling import add_answers
+from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.metrics import metrics_of
@@ -41,9 +40,10 @@ from dpal.campaign.writer import Writer, writing
 from dpal.data import Pool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
-from dpal.labels.answers import read_answer
-from dpal.labels.oracles import Oracle, SimulatedOracle
+from dpal.labels.answers import Answer, read_answer
+from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
+from dpal.planning.plan import Schedule, stated_plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
@@ -58,7 +58,9 @@ class Runner:
 
     def __init__(self, reader: Reader, parts: Parts) -> None:
         self.reader, self.folder = reader, reader.folder
-        self.plan, self.schedule = reader.plan, reader.schedule
+        # With the code of selections that are not dpal's own, which reading does without.
+        self.plan = stated_plan(reader.known_state().created.plan, import_code=True)
+        self.schedule = Schedule(phases=self.plan.phases, selections=self.plan.selections)
         self.parts = parts
         self.model = RecordedModel(reader.folder, lambda: self.parts.learner(self.parts.inputs))
         self._given_pool, self._given_inputs = parts.pool, parts.inputs
@@ -187,7 +189,8 @@ class Runner:
             if state.created.initial:
                 names = [name for name in state.created.initial if name not in state.withdrawn]
                 return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
-            selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=len(pool))
+            # As planned: where withdrawals left fewer, blanks fill up.
+            selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=self.plan.setting.pool_size)
             return _selected(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
         selection = self.schedule.selections[group - 1]
         taken = state.taken()
@@ -301,23 +304,21 @@ class Runner:
         if group == 0 and writer.state.created.initial and pool.labels is not None:
             # Records that were labelled from the start bring their own labels.
             oracle = SimulatedOracle()
-        given = oracle.ask(missing, pool)
+        name, given = oracle_name(oracle), oracle.ask(missing, pool)
         if given is None:
             return False
-        answers: dict[str, object] = {}
+        answers: dict[str, Answer] = {}
         asked = set(missing)
         try:
-            for record_id, answer in given.items() if isinstance(given, Mapping) else given:
+            for record_id, answer in pairs_of(oracle, given):
                 if record_id not in asked:
-                    raise BadData(
-                        f"The oracle {oracle.name} answered about {record_id!r}, which it was not asked about."
-                    )
-                read_answer(answer, record_id, pool.classes, pool.multi_label)
-                answers[record_id] = answer
+                    raise BadData(f"The oracle {name} answered about {record_id!r}, which it was not asked about.")
+                # The checked value at once: the oracle may use one array for all of its answers.
+                answers[record_id] = read_answer(answer, record_id, pool.classes, pool.multi_label)
         finally:
             if answers:
                 fault_points.reached("labels.answered")
-                add_answers(writer, answers, source=oracle.name)
+                record_answers(writer, answers, source=name)
                 fault_points.reached("labels.recorded")
         return bool(answers)
 

@@ -64,11 +64,8 @@ def verified(
     # Details may be passed on, so they leave out the number of facts: it shows how often labels were late or corrected.
     state = fold(recorded)
     if recompute is None:
-        recompute = _is_quick(stated_plan(state.created.plan, import_code=True))
-    if recompute:
-        plan = read_plan(json.dumps(state.created.plan), import_code=True)
-    else:
-        plan = stated_plan(state.created.plan, import_code=True)
+        recompute = _is_quick(stated_plan(state.created.plan))
+    plan = read_plan(json.dumps(state.created.plan)) if recompute else stated_plan(state.created.plan)
     schedule = Schedule(phases=plan.phases, selections=plan.selections)
     epsilon = Ledger.of(state).epsilon(plan.setting) if recompute else epsilon_spent(folder, state, plan)
     how = "certified again" if recompute else "as certified when it was made, not recomputed here"

@@ -31,7 +31,7 @@ class Writer:
         # A fact that no reader would accept must not get in.
         after(self.state, self.state.last + 1, "", "", fact)
         recorded = self.store.append(fact, after=self._reader.recorded[-1], seal=seal, unseal=unseal)
-        self._reader.take(recorded)
+        self._reader.take(self.store, recorded)
         note_newest(self.folder, recorded)
         return recorded.number
 
@@ -43,6 +43,7 @@ class Writer:
 @contextmanager
 def writing(reader: Reader) -> Generator[Writer]:
     """Take the lock and open the database for writing. A second writer is refused at once."""
+    reader.known_state()  # refuses a folder that is not a campaign, before a lock file is made in it
     with only_writer(reader.folder):
         store = Store(reader.folder)
         try:

@@ -64,6 +64,10 @@ def init(
         extra += [f"seed={'null' if seed is None else seed}", f"not_private={str(not_private).lower()}"]
     console = Console(stderr=as_json)
     answers: dict[str, Any] | None = None
+    if config is not None and data is not None:
+        raise InvalidArgument("--data", data, "left out: the file of --config names the data")
+    if data is not None and epsilon is None and not any(setting.startswith("plan.") for setting in extra):
+        console.print("ε = 8, since --epsilon does not say otherwise.")
     if config is not None:
         chosen, base = read_config(config, extra), config.parent
     elif data is not None:
@@ -73,7 +77,7 @@ def init(
         answers = ask(epsilon)
         chosen, base = checked_config(answers, extra), Path()
     else:
-        raise InvalidArgument("--config", None, "a YAML file; or name a dataset with --data")
+        raise DpalError("Say what data to use: --config FILE, or --data NAME for a published dataset.")
     try:
         campaign = Campaign.from_config(folder, chosen, base=base, tell=console.print)
     except DpalError:
@@ -206,6 +210,8 @@ def verify(
 
     Example: dpal verify clinic.pdf.json --key public.pem --model model.safetensors
     """
+    if not campaign.exists():
+        raise MissingData(f"There is no file or folder {campaign}.")
     if campaign.is_file():
         if ledger is not None:
             raise InvalidArgument("--ledger", str(ledger), "left out for a certificate, which has the charges itself")

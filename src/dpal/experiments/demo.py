@@ -9,6 +9,7 @@ from typing import Any
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
 from dpal.errors import InvalidArgument
+from dpal.imports import optional
 from dpal.reports.campaign_data import report_data
 from dpal.reports.campaign_plots import learning_figure
 from dpal.reports.campaign_report import write_report
@@ -32,6 +33,7 @@ class DemoRow:
 
 def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow], Path]:
     """Both campaigns from start to report. An earlier demonstration in the folder is replaced."""
+    optional("torch", extra="train")  # before anything is cleared
     _clear(folder)
     reports: dict[str, dict[str, Any]] = {}
     rows: list[DemoRow] = []

@@ -13,7 +13,7 @@ from dpal.data.images import ImageRecords
 from dpal.data.records import Records, Subset, TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
 from dpal.imports import optional
-from dpal.labels.answers import NO_LABEL, SKIPPED, allowed_answers, read_answer, word_for_no_label
+from dpal.labels.answers import NO_LABEL, SKIPPED, Answer, allowed_answers, read_answer, word_for_no_label
 from dpal.labels.public_names import Names
 
 TABLE = "labels.csv"
@@ -94,7 +94,7 @@ def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
 
 def read_label_file(
     file: Path, pool: Pool, asked: set[str], *, names: Names, withdrawn: frozenset[str] = frozenset()
-) -> dict[str, object]:
+) -> dict[str, Answer]:
     """The answers in a table with the columns id and label (or one column per class), by the records' own ids.
 
     An empty label is not an answer yet. All lines are checked; if anything is wrong, every problem is listed and
@@ -104,7 +104,7 @@ def read_label_file(
         raise MissingData(f"There is no file {file}.")
     wanted = ["id", *(pool.classes if pool.multi_label else ("label",))]
     problems: list[str] = []
-    answers: dict[str, object] = {}
+    answers: dict[str, Answer] = {}
     for line, cells in _rows(file, wanted):
         given = [cell.strip() for cell in cells[1:]]
         if not any(given):
@@ -121,8 +121,7 @@ def read_label_file(
             problems.append(f"line {line}: the id {name!r} was not asked for")
             continue
         try:
-            answer = _meant(given, name, pool)
-            read_answer(answer, name, pool.classes, pool.multi_label)
+            answer = _read_cells(given, name, pool)
         except (InvalidArgument, ValueError) as error:
             problems.append(f"line {line}: {error}")
             continue
@@ -141,26 +140,26 @@ def labels_refused(source: str, problems: Sequence[str]) -> LabelsRefused:
     return LabelsRefused(f"{len(problems):,} problem(s) in {source}. None of its labels were taken:\n{listed}")
 
 
-def _meant(given: list[str], name: str, pool: Pool) -> object:
-    """What the cells of one line mean: a class by its own name, a word for no label, or one number per class."""
+def _read_cells(given: list[str], name: str, pool: Pool) -> Answer:
+    """The checked answer in one line's cells: a class by its name, a word for no label, or one number per class."""
+    classes = pool.classes
+    words = {word_for_no_label(cell, classes) for cell in given if cell}
+    if len(words) == 1 and (word := words.pop()) is not None:
+        return word
     if not pool.multi_label:
-        return _class_meant(given[0], name, pool.classes)
-    words = {word_for_no_label(cell, pool.classes) for cell in given if cell}
-    if len(words) == 1 and None not in words:
-        return words.pop()
+        return read_answer(_class_meant(given[0], name, classes), name, classes, multi_label=False)
     try:
-        return [float(cell) for cell in given]
+        targets = [float(cell) for cell in given]
     except ValueError as error:
-        allowed = f"{len(pool.classes)} numbers from 0 to 1, or one of {', '.join(NO_LABEL)} alone"
+        allowed = f"{len(classes)} numbers from 0 to 1, or one of {', '.join(NO_LABEL)} alone"
         raise InvalidArgument(f"the answer for {name!r}", given, allowed) from error
+    return read_answer(targets, name, classes, multi_label=True)
 
 
 def _class_meant(text: str, name: str, classes: tuple[str, ...]) -> str:
     """By name only: a number could be counted from 0 or from 1."""
     if text in classes:
         return text
-    if (word := word_for_no_label(text, classes)) is not None:
-        return word
     alike = [class_name for class_name in classes if class_name.casefold() == text.casefold()]
     if len(alike) != 1:
         raise InvalidArgument(f"the answer for {name!r}", text, allowed_answers(classes))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, cast
 
 from dpal.data import Pool
 from dpal.data.records import TextRecords
-from dpal.errors import InvalidArgument
+from dpal.errors import BadData, InvalidArgument
 from dpal.imports import import_path, named
 from dpal.labels.answers import SKIPPED
 
@@ -105,8 +105,30 @@ def as_oracle(given: OracleLike) -> Oracle:
 
 
 def oracle_name(given: OracleLike) -> str:
-    """What an oracle is called in a configuration: an import path as it is, anything else by its own name."""
-    return given if isinstance(given, str) else as_oracle(given).name
+    """What an oracle is called: an import path as it is, anything else by its own name, or by where it comes from."""
+    if isinstance(given, str):
+        return given
+    oracle = as_oracle(given)
+    return getattr(oracle, "name", None) or import_path(oracle)
+
+
+def pairs_of(oracle: Oracle, given: object) -> Iterable[tuple[str, object]]:
+    """The pairs of id and answer that an oracle returned, as a mapping or one after the other."""
+    if isinstance(given, Mapping):
+        given = cast("Mapping[str, object]", given).items()
+    if not isinstance(given, Iterable):
+        raise _not_pairs(oracle, given)
+    for pair in cast("Iterable[object]", given):
+        if not isinstance(pair, tuple) or len(cast("tuple[object, ...]", pair)) != 2:
+            raise _not_pairs(oracle, pair)
+        yield cast("tuple[str, object]", pair)
+
+
+def _not_pairs(oracle: Oracle, given: object) -> BadData:
+    return BadData(
+        f"The oracle {oracle_name(oracle)} returned {type(given).__name__} instead of answers: a mapping from ids to "
+        "answers, or pairs (id, answer)."
+    )
 
 
 def oracle_code(oracle: Oracle) -> str | None:

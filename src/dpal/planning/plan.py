@@ -1,6 +1,7 @@
 """The plan: what will be done, in numbers, and what it costs whom. Frozen, with JSON in and out."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
@@ -12,6 +13,7 @@ from dpal.selection.registry import selection_from_json
 from dpal.selection.selection import Selection
 
 SCHEMA_VERSION = 2
+_PLANNER = re.compile(r"[a-z][a-z-]*|[\w.]+:[\w.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +157,7 @@ def read_proposal(document: object, *, import_code: bool = False) -> tuple[str, 
     )
     schedule = Schedule(phases=phases, selections=selections)
     planner = _field(top, "planner")
-    if not isinstance(planner, str) or not planner:
+    if not isinstance(planner, str) or not _PLANNER.fullmatch(planner):
         raise InvalidArgument("planner", planner, "the name or the import path of a planner")
     remark = str(top.get("remark", ""))
     return planner, Proposal(setting=setting, schedule=schedule, remark=remark)

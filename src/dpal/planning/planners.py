@@ -1,7 +1,7 @@
 """The planners by name, and how a setting becomes a certified plan, or a reason why there is none."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TypeAlias
 
 from dpal.errors import BudgetExceeded, DpalError, InvalidArgument, NoPlan, NoSolution
@@ -40,6 +40,7 @@ def make_plan(setting: Setting, planner: str) -> Plan:
     propose = planner_named(planner)
     try:
         proposal = propose(setting)
+        _require_asked(planner, setting, proposal)
         plan = certified(planner, proposal)
     except NoSolution as error:
         raise NoPlan(f"There is no {planner} plan: {error}") from error
@@ -52,6 +53,21 @@ def make_plan(setting: Setting, planner: str) -> Plan:
         plan,
         remark=f"The sizes do not let every group spend its budget: the lowest ends at ε {rounded_up(lowest, 4):.4f}.",
     )
+
+
+def _require_asked(planner: str, asked: Setting, proposal: object) -> None:
+    """A planner may choose the selections' ε and, where they are free, the query sizes, and nothing else."""
+    if not isinstance(proposal, Proposal):
+        raise InvalidArgument(f"what the planner {planner} returns", type(proposal).__name__, "a Proposal")
+    proposed = replace(proposal.setting, selection_epsilon=asked.selection_epsilon)
+    if asked.free_query_sizes and sum(proposed.query_sizes) == sum(asked.query_sizes):
+        proposed = replace(proposed, query_sizes=asked.query_sizes)
+    for option in fields(Setting):
+        if getattr(proposed, option.name) != getattr(asked, option.name):
+            changed, wanted = getattr(proposed, option.name), getattr(asked, option.name)
+            raise InvalidArgument(
+                f"{option.name} in the proposal of {planner}", changed, f"{wanted!r}, as it was asked"
+            )
 
 
 def plans_of_all(setting: Setting) -> dict[str, Plan | str]:

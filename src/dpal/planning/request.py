@@ -85,7 +85,7 @@ class PlanRequest:
             # About 40% of the initial set, as in the paper, and no more than its 4,096.
             batch_size=max(1, min(4096, round(0.4 * initial))) if self.batch_size is None else self.batch_size,
             epochs=self.epochs,
-            selection=kind.kind(),
+            selection=kind.kind_name(),
             selection_epsilon=default_share if self.selection_epsilon is None else self.selection_epsilon,
             selection_aim=self.selection_aim,
             accounting=self.accounting,

@@ -1,7 +1,9 @@
 """What a plan is made for: the budget, the sizes, the training settings and how selection is done."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from dpal.errors import InvalidArgument
 from dpal.privacy import checks
@@ -99,7 +101,11 @@ class Setting:
             order=order,
             aim=self.selection_aim,
         )
-        return tuple(selection_kind(self.selection).plan(budget))
+        planned: object = selection_kind(self.selection).plan(budget)
+        if not isinstance(planned, Sequence) or len(cast("Sequence[Selection]", planned)) != len(self.query_sizes):
+            allowed = f"a list of {len(self.query_sizes)} selections, one for each query"
+            raise InvalidArgument(f"what plan of {self.selection} returns", planned, allowed)
+        return tuple(cast("Sequence[Selection]", planned))
 
 
 def default_delta(pool_size: int) -> float:

@@ -1,6 +1,6 @@
 """A campaign as one record may live through it: selections, and training with the group that takes it.
 
-Group 0 is labelled from the start. Released j (0, 1, …) meets every record not yet taken; a record it takes
+Group 0 is labelled from the start. Selection j (0, 1, …) meets every record not yet taken; a record it takes
 trains from then on with group j + 1. A record never taken pays for the selections alone.
 """
 

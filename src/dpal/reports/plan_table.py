@@ -1,6 +1,7 @@
 """A plan as tables for a terminal."""
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -41,9 +42,10 @@ def plan_view(plan: Plan) -> RenderableType:
 def _promise(plan: Plan) -> Text:
     setting = plan.setting
     return Text.from_markup(
-        f"[bold]{plan.planner}[/bold]: every record ends within ε = [bold]{rounded_up(plan.epsilon, 4):.4f}[/bold] of "
-        f"{exactly(setting.target_epsilon)} at δ = {exactly(setting.target_delta)} "
-        f"({setting.accountant}, {setting.accounting} accounting, one record blanked out)\n"
+        f"[bold]{escape(plan.planner)}[/bold]: every record ends within "
+        f"ε = [bold]{rounded_up(plan.epsilon, 4):.4f}[/bold] of {exactly(setting.target_epsilon)} "
+        f"at δ = {exactly(setting.target_delta)} ({setting.accountant}, "
+        f"{setting.accounting} accounting, one record blanked out)\n"
         f"pool {setting.pool_size:,}, labels {setting.labelling_budget:,}, "
         f"steps {sum(phase.steps for phase in plan.phases):,}"
     )

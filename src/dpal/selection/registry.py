@@ -8,6 +8,7 @@ from dpal.imports import named
 from dpal.selection.baselines import HighestScores, RandomSelection
 from dpal.selection.exponential import ExponentialSelection
 from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, SampledGaussianSelection
+from dpal.selection.recorded import RecordedSelection
 from dpal.selection.selection import Selection
 from dpal.selection.threshold import ThresholdSelection
 
@@ -34,15 +35,17 @@ def selection_kind(name: object) -> type[Selection]:
 
 
 def selection_from_json(document: object, *, import_code: bool = False) -> Selection:
-    """The selection that `to_json` wrote. Code that is not dpal's is imported only where the caller allows it.
+    """The selection that `to_json` wrote. Code that is not dpal's is imported only to run it.
 
-    A document from somebody else must not decide which code runs here.
+    Otherwise what the document says it releases is enough: a document from somebody else must not decide which code
+    runs here.
     """
     if not isinstance(document, Mapping):
         raise InvalidArgument("a selection", document, "an object")
     given = cast("Mapping[str, Any]", document)
     name = given.get("mechanism")
+    if not isinstance(name, str) or (name not in SELECTIONS and ":" not in name):
+        raise InvalidArgument("mechanism", name, f"one of {', '.join(SELECTIONS)}, or an import path")
     if name not in SELECTIONS and not import_code:
-        allowed = f"one of {', '.join(SELECTIONS)}: the document alone does not decide which other code is imported"
-        raise InvalidArgument("mechanism", name, allowed)
+        return RecordedSelection.from_json(given)
     return selection_kind(name).from_json(given)

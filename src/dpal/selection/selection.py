@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,14 +81,18 @@ class Selection(ABC):
     unlabelled: int
 
     def __post_init__(self) -> None:
+        types = get_type_hints(type(self))
         for parameter in fields(self):
             value = getattr(self, parameter.name)
-            check = checks.count if parameter.type is int else checks.non_negative
+            check = checks.count if types[parameter.name] is int else checks.non_negative
             object.__setattr__(self, parameter.name, check(parameter.name, value))
+        self._require_sizes()
+        self.released  # noqa: B018 (the mechanisms check the parameters)
+
+    def _require_sizes(self) -> None:
         if not 1 <= self.query_size <= self.unlabelled:
             allowed = f"from 1 to the {self.unlabelled:,} unlabelled records"
             raise InvalidArgument("query_size of a selection", self.query_size, allowed)
-        self.released  # noqa: B018 (the mechanisms check the parameters)
 
     @classmethod
     @abstractmethod
@@ -173,26 +177,43 @@ class Selection(ABC):
         return {name: getattr(self, name) for name in names if name not in _SIZES}
 
     @classmethod
-    def kind(cls) -> str:
+    def kind_name(cls) -> str:
         """The name of the kind; for one that is not dpal's own, its import path."""
         return cls.name if cls.__module__.startswith("dpal.") else import_path(cls)
 
+    def kind(self) -> str:
+        return self.kind_name()
+
     def to_json(self) -> dict[str, object]:
         sizes = {name: getattr(self, name) for name in _SIZES}
-        return {"mechanism": self.kind(), "private": self.is_private, **sizes, **self.parameters()}
+        document: dict[str, object] = {
+            "mechanism": self.kind(),
+            "private": self.is_private,
+            **sizes,
+            **self.parameters(),
+        }
+        if ":" not in self.kind():
+            return document
+        # What it releases too, so that everyone can recompute ε without its code.
+        released = {"choice": self.released.choice, "threshold": self.released.threshold}
+        stated = {part: mechanism and mechanism.to_json() for part, mechanism in released.items()}
+        return {**document, "released": stated}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """A selection of this kind from what `to_json` wrote; anything missing or unknown is refused."""
         given = dict(document)
-        name = given.pop("mechanism", None)
+        name, released = given.pop("mechanism", None), given.pop("released", None)
         private = given.pop("private", cls.is_private)
         if private is not cls.is_private:
             raise InvalidArgument(f"private of the selection {name}", private, str(cls.is_private).lower())
         wanted = [parameter.name for parameter in fields(cls)]
         if sorted(given) != sorted(wanted):
             raise InvalidArgument(f"the set of parameters of {name}", sorted(given), f"exactly {', '.join(wanted)}")
-        return cls(**given)
+        selection = cls(**given)
+        if released != selection.to_json().get("released"):
+            raise InvalidArgument(f"released of the selection {name}", released, "what its code says it releases")
+        return selection
 
     def _require_enough(self, available: int) -> None:
         if self.query_size > available:

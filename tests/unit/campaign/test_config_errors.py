@@ -14,6 +14,9 @@ from dpal.errors import WrongSettings
         ({}, ["zzz=1"], r"--set zzz=1: there is no such setting\."),
         ({"training": {"device": "gpu"}}, [], r"c\.yaml: training\.device: must be auto, cpu, cuda"),
         ({}, ["training.device=cuda0"], r"--set training\.device=cuda0: must be auto"),
+        ({"plan": {"target_epsilon": 8}}, ["plan.query_sizes=100"], r"query_sizes=100: must be a list, such as"),
+        ({}, ["model=small-cnn"], r"--set model=small-cnn: is a section: .*such as model\.name="),
+        ({}, ["training=fast"], r"--set training=fast: is a section"),
         ({}, ["training.learning_rate=fast"], r"--set training\.learning_rate=fast: input should be a valid number"),
     ],
 )

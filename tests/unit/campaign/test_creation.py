@@ -37,7 +37,7 @@ def test_a_held_out_set_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_learning_rate_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="learning_rate is -1"):
+    with pytest.raises(InvalidArgument, match=r"training\.learning_rate: must be a finite number above 0"):
         made(tmp_path / "c", training={"learning_rate": -1})
 
 
@@ -115,6 +115,6 @@ def test_settings_that_cannot_work_are_found_before_the_campaign_exists(
 
 def test_a_model_with_too_few_outputs_is_found_before_the_campaign_exists(tmp_path: Path) -> None:
 
-    with pytest.raises(InvalidArgument, match="one a class"):
+    with pytest.raises(InvalidArgument, match="one per class"):
         Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=torch.nn.Linear(4, 1))
     assert not (tmp_path / "c").exists()

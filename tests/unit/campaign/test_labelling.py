@@ -35,7 +35,7 @@ def test_nothing_is_recorded_if_anything_is_wrong(waiting: Campaign) -> None:
     state = waiting.state()
     good, bad, *_ = state.missing(0)
     other = next(record_id for record_id in linear_pool().ids.tolist() if record_id not in state.taken())
-    with pytest.raises(LabelsRefused, match=r"(?s)2 problem.*page.*'.*maybe.*was not asked for") as caught:
+    with pytest.raises(LabelsRefused, match=r"(?s)2 problem.*page.*was not asked for.*'.*maybe") as caught:
         waiting.add_answers({good: "yes", bad: "maybe", other: "yes"}, source="page")
     assert "None of its labels were taken" in str(caught.value)
     assert waiting.state() == state
@@ -52,7 +52,7 @@ def test_answers_that_change_nothing_record_nothing(waiting: Campaign) -> None:
 def test_files_and_oracles_use_the_same_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are recorded nowhere else."""
     recorded: list[str] = []
-    add, through = Writer.add, labelling.add_answers
+    add, through = Writer.add, labelling.record_answers
     inside = False
 
     def watched_add(self: Writer, fact: object, **options: object) -> int:
@@ -71,7 +71,7 @@ def test_files_and_oracles_use_the_same_door(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Writer, "add", watched_add)
     for module in ("labelling", "runner"):
-        monkeypatch.setattr(f"dpal.campaign.{module}.add_answers", door)
+        monkeypatch.setattr(f"dpal.campaign.{module}.record_answers", door)
     campaign = Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model())
     campaign.run()
     first, *_ = campaign.state().missing(0)

@@ -1,5 +1,6 @@
 """Running: whom the oracle answers, what gets in, and what is kept."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from small_campaigns import linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
-from dpal.errors import InvalidArgument
+from dpal.data import from_arrays
+from dpal.errors import BadData, InvalidArgument
 
 
 def test_records_that_were_labelled_before_are_the_initial_set(tmp_path: Path) -> None:
@@ -65,3 +67,38 @@ def test_what_an_expert_said_before_going_home_is_kept(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         campaign.run()
     assert set(campaign.state().answers) == set(said)
+
+
+class OneArray:
+    """Answers with one array that it fills again and again, and has no name."""
+
+    def ask(self, ids: list[str], pool: object) -> Iterator[tuple[str, np.ndarray]]:
+        answer = np.zeros(2, np.float32)
+        for number, record_id in enumerate(ids):
+            answer[:] = (number % 2, 1)
+            yield record_id, answer
+
+
+def test_an_oracle_may_use_one_array_for_all_answers(tmp_path: Path) -> None:
+    pool = linear_pool()
+    pool = from_arrays(
+        np.zeros((len(pool), 4), np.float32), classes=["a", "b"], ids=pool.ids.tolist(), multi_label=True
+    )
+    campaign = Campaign.create(tmp_path / "c", plan=linear_plan(), pool=pool, model=linear_model(), oracle=OneArray())
+    campaign.run()
+    asked = campaign.state().groups[0]
+    answers = [campaign.state().answers[record_id] for record_id in asked]
+    assert answers == [(float(number % 2), 1.0) for number in range(len(asked))]
+
+
+@pytest.mark.parametrize("given", [["yes", "no"], 7, {"nobody": "yes"}])
+def test_what_is_not_answers_is_a_sentence(tmp_path: Path, given: object) -> None:
+    class Strange:
+        def ask(self, ids: list[str], pool: object) -> object:
+            return given
+
+    campaign = Campaign.create(
+        tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle=Strange()
+    )
+    with pytest.raises(BadData, match=r"The oracle .*Strange"):
+        campaign.run()

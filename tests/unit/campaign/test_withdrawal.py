@@ -264,3 +264,16 @@ def test_how_many_were_withdrawn_stays_inside(tmp_path: Path) -> None:
     public = json.dumps([report_data(tmp_path / "c", internal=False), certificate_of(tmp_path / "c")])
     assert '"withdrawn"' not in public and "said no" not in public and "r03" not in public
     assert "said no" not in repr(campaign.state()) and "r03" not in repr(campaign.state())
+
+
+@pytest.mark.parametrize("count", [1, 17])
+def test_withdrawals_before_the_initial_draw_leave_a_smaller_initial_set(tmp_path: Path, count: int) -> None:
+    pool = linear_pool()
+    campaign = made(tmp_path / "c", plan=linear_plan(planner="no-al"))
+    wanted = campaign.plan.groups[0].size
+    campaign.withdraw(pool.ids[:count].tolist())
+    assert campaign.run().stage == "finished"
+    drawn = campaign.state().selected[0].to_label
+    assert not set(drawn) & set(pool.ids[:count].tolist())
+    assert len(drawn) == min(wanted, len(pool) - count) or len(drawn) < wanted
+    assert campaign.verify().holds

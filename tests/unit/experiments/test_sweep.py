@@ -144,7 +144,7 @@ def test_a_result_of_other_settings_is_refused(swept: Results, tmp_path: Path) -
     path.parent.mkdir(parents=True)
     document = json.loads(swept.path(run).read_text())
     path.write_text(json.dumps({**document, "run_hash": "0" * 64}))
-    with pytest.raises(BadData, match="other settings"):
+    with pytest.raises(BadData, match="different settings"):
         other.read(run)
 
 

@@ -82,7 +82,7 @@ def test_a_filled_in_export_is_read_whatever_spreadsheet_saved_it(tmp_path: Path
         writer.writerow(lines[0])
         writer.writerows([[name, file, answers[name]] for name, file, _ in lines[1:]])
     found = answers_in(filled, image_pool(), set(IDS))
-    assert found == {"b/2": "dog", "a,1": "cat", "c;3": "skip", 'd"4': "cannot-tell", "0005": "dog"}
+    assert found == {"b/2": 1, "a,1": 0, "c;3": "skip", 'd"4': "cannot-tell", "0005": 1}
 
 
 def test_every_problem_is_listed_and_nothing_is_taken(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
     assert rows(table)[0] == ["id", "file", "edema", "fracture"]
     file = tmp_path / "labels.csv"
     file.write_text('id,edema,fracture\nb/2,1,0\n"a,1",0.8,0\nc;3,skip,\n"d""4",,\n')
-    assert answers_in(file, pool, set(IDS)) == {"b/2": [1.0, 0.0], "a,1": [0.8, 0.0], "c;3": "skip"}
+    assert answers_in(file, pool, set(IDS)) == {"b/2": (1.0, 0.0), "a,1": pytest.approx((0.8, 0.0)), "c;3": "skip"}
     for wrong in ("b/2,1,", "b/2,2,0", "b/2,yes,0", "b/2,skip,0", "b/2,skip,?"):
         file.write_text(f"id,edema,fracture\n{wrong}\n")
         with pytest.raises(LabelsRefused, match="line 2"):
@@ -134,13 +134,13 @@ def test_several_labels_have_a_column_each(tmp_path: Path) -> None:
 
 def test_headings_in_capitals_and_excels_first_line(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("sep=;\nID;Label\nx;yes\n")
-    assert answers_in(tmp_path / "labels.csv", text_pool(), {"x"}) == {"x": "yes"}
+    assert answers_in(tmp_path / "labels.csv", text_pool(), {"x"}) == {"x": 1}
 
 
 def test_ids_with_spaces_around_come_back(tmp_path: Path) -> None:
     pool = from_arrays(IMAGES[:2], classes=["cat", "dog"], ids=[" a ", "b"])
     (tmp_path / "labels.csv").write_text("id,label\n a ,cat\n b,dog\n")
-    assert answers_in(tmp_path / "labels.csv", pool, {" a ", "b"}) == {" a ": "cat", "b": "dog"}
+    assert answers_in(tmp_path / "labels.csv", pool, {" a ", "b"}) == {" a ": 0, "b": 1}
 
 
 def test_texts_are_no_formulas_for_a_spreadsheet(tmp_path: Path) -> None:
@@ -156,3 +156,14 @@ def test_a_class_called_like_a_column_of_ours(tmp_path: Path) -> None:
     assert rows(table)[0] == ["id", "file ", "file", "fracture"]
     with pytest.raises(LabelsRefused, match="Rename the class"):
         exported(from_arrays(IMAGES, classes=["id", "x"], ids=IDS, multi_label=True), IDS[:1], tmp_path / "two")
+
+
+def test_a_word_for_no_label_is_not_a_class_of_that_name(tmp_path: Path) -> None:
+    pool = from_arrays(IMAGES[:3], classes=["lesion", "cannot-tell"], ids=["a", "b", "c"])
+    (tmp_path / "labels.csv").write_text("id,label\na,cannot tell\nb,cannot-tell\nc,?\n")
+    # Written exactly as the class, it is the class; every other spelling is the answer without a label.
+    assert answers_in(tmp_path / "labels.csv", pool, {"a", "b", "c"}) == {
+        "a": "cannot-tell",
+        "b": 1,
+        "c": "cannot-tell",
+    }

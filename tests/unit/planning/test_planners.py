@@ -1,11 +1,15 @@
 import re
+from dataclasses import replace
 
 import pytest
 from settings import PAPER, SMALL
 
 import dpal
-from dpal.errors import NoPlan
+from dpal.errors import InvalidArgument, NoPlan
+from dpal.planning.naive import naive
+from dpal.planning.plan import Proposal
 from dpal.planning.planners import PLANNERS
+from dpal.planning.setting import Setting
 from dpal.selection import SELECTIONS
 
 
@@ -45,3 +49,20 @@ def test_selection_without_privacy_says_so() -> None:
     plan = dpal.plan(**SMALL, selection="none")
     assert not plan.selection_is_private
     assert plan.to_json()["selections"][0]["private"] is False
+
+
+def greedy(setting: Setting) -> Proposal:
+    return naive(replace(setting, target_epsilon=50.0, target_delta=0.1))
+
+
+def thoughtless(setting: Setting) -> str:
+    return "a plan"
+
+
+@pytest.mark.parametrize(
+    ("planner", "message"), [(greedy, "target_epsilon in the proposal"), (thoughtless, "a Proposal")]
+)
+def test_a_planner_of_ones_own_cannot_change_the_promise(planner, message: str, monkeypatch) -> None:
+    monkeypatch.setitem(PLANNERS, "own", planner)
+    with pytest.raises(InvalidArgument, match=message):
+        dpal.plan(**SMALL, planner="own")

@@ -7,8 +7,8 @@ import pytest
 from selections import seeded
 
 import dpal
-from dpal.errors import InvalidArgument
-from dpal.selection import NOBODY, SELECTIONS, Chosen, RandomSelection
+from dpal.errors import DpalError, InvalidArgument
+from dpal.selection import NOBODY, SELECTIONS, Chosen, LaplaceSelection, RandomSelection
 from dpal.selection.registry import selection_from_json, selection_kind
 
 SCORES = np.random.default_rng(5).beta(2, 3, 5000)
@@ -23,6 +23,10 @@ class EverySecond(RandomSelection):
 
     def _choose(self, grid, randomness) -> Chosen:
         return Chosen(to_label=np.arange(0, 2 * self.query_size, 2), retired=NOBODY)
+
+
+class Leaky(LaplaceSelection):
+    """Another class of the user's own."""
 
 
 @pytest.fixture
@@ -47,10 +51,25 @@ def test_a_selection_of_ones_own_by_its_import_path(own_module: str) -> None:
     assert plan.selections[0].to_json()["mechanism"] == own_module
     chosen = plan.selections[0].choose(SCORES[:1600], highest=1.0, randomness=seeded())
     assert chosen.to_label.tolist()[:3] == [0, 2, 4]
-    # A document alone does not decide which code is imported.
-    with pytest.raises(InvalidArgument, match="does not decide which other code"):
-        dpal.read_plan(plan.to_text())
     assert dpal.read_plan(plan.to_text(), import_code=True) == plan
+    # A document alone does not decide which code is imported: what it says is released is enough for ε.
+    recorded = dpal.read_plan(plan.to_text())
+    assert recorded.epsilon == plan.epsilon and recorded.to_json() == plan.to_json()
+    with pytest.raises(DpalError, match="its code was not imported"):
+        recorded.selections[0].choose(SCORES[:1600], highest=1.0, randomness=seeded())
+
+
+def test_a_document_that_says_less_than_its_code_releases_does_not_run(own_module: str) -> None:
+    document = Leaky(query_size=5, unlabelled=100, epsilon=2.0, grid_steps=4).to_json()
+    path = own_module.replace("EverySecond", "Leaky")
+    assert document["mechanism"] == path
+    assert selection_from_json(document, import_code=True).released.choice is not None
+    document["released"]["choice"]["epsilon"] = 0.1
+    with pytest.raises(InvalidArgument, match="what its code says it releases"):
+        selection_from_json(document, import_code=True)
+    for broken in ({"choice": None}, None, {"choice": {"mechanism": "magic"}, "threshold": None}):
+        with pytest.raises(InvalidArgument):
+            selection_from_json({**document, "released": broken})
 
 
 @pytest.mark.parametrize("name", ["magic", "", 7, None, "os:getcwd", "nowhere.at.all:Thing", "math:thing"])
