@@ -14,7 +14,7 @@ from dpal.campaign.config import CampaignConfig, settings_hash
 from dpal.campaign.facts import Created
 from dpal.campaign.files import digest, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
-from dpal.campaign.foreign_code import acquisition_name, plan_code
+from dpal.campaign.foreign_code import acquisition_name
 from dpal.campaign.held_out import require_held_out
 from dpal.campaign.layout import CHECKPOINTS, CONFIG, REPORTS, WEIGHTS
 from dpal.campaign.parts import Parts
@@ -157,7 +157,7 @@ def _fill(
         weights=digest(draft / WEIGHTS),
         settings=settings_hash(config),
         seed=config.seed,
-        foreign_code=tuple(sorted({*parts.foreign_code, *plan_code(plan)})),
+        foreign_code=tuple(sorted({*parts.foreign_code, *plan.foreign_code})),
         ids_are_free_of_content=parts.pool.ids_are_free_of_content,
     )
     try:

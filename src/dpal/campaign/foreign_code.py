@@ -6,7 +6,6 @@ from typing import Any
 from dpal.imports import import_path
 from dpal.labels.oracles import Oracle, oracle_code
 from dpal.models.registry import MODELS
-from dpal.planning.plan import Plan
 from dpal.selection.acquisition import Acquisition
 from dpal.selection.acquisition_checks import is_foreign
 
@@ -41,12 +40,6 @@ def foreign_code(acquisition: Acquisition, model: Any, oracle: Oracle | None = N
     elif _package(import_path(model)) not in _TRUSTED:
         paths.append(import_path(model))
     return tuple(sorted(set(paths)))
-
-
-def plan_code(plan: Plan) -> tuple[str, ...]:
-    """The import paths of a plan's planner and selections that are not dpal's: they are named by their path."""
-    names = {plan.planner, *(selection.kind() for selection in plan.selections)}
-    return tuple(sorted(name for name in names if ":" in name))
 
 
 def _outermost(module: Any, trusted: tuple[str, ...]) -> Iterator[str]:

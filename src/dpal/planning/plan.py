@@ -87,6 +87,12 @@ class Plan:
     def selection_is_private(self) -> bool:
         return all(selection.is_private for selection in self.selections)
 
+    @property
+    def foreign_code(self) -> tuple[str, ...]:
+        """The import paths of a planner and of selections that are not dpal's own."""
+        names = {self.planner, *(selection.kind() for selection in self.selections)}
+        return tuple(sorted(name for name in names if ":" in name))
+
     def to_json(self) -> dict[str, object]:
         setting = {field.name: getattr(self.setting, field.name) for field in fields(Setting)}
         return {

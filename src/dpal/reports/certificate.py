@@ -11,7 +11,6 @@ from typing import Any, cast
 from dpal import __version__
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
-from dpal.campaign.foreign_code import plan_code
 from dpal.campaign.ledger import Ledger, phase_of, training_body
 from dpal.campaign.reader import plan_hash
 from dpal.campaign.state import State
@@ -197,7 +196,7 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
             raise InvalidArgument(f"the certificate: {name}", content.get(name), "as it was issued; it was edited")
     try:
         plan = read_plan(json.dumps(content["plan"]))
-        if unnamed := sorted(set(plan_code(plan)) - set(content["foreign_code"])):
+        if unnamed := sorted(set(plan.foreign_code) - set(content["foreign_code"])):
             raise InvalidArgument("the certificate: foreign_code", content["foreign_code"], f"with {unnamed}")
         ledger = _ledger(content["charges"])
         stated = _Epsilons(campaign=content["epsilon"], groups=tuple(group["epsilon"] for group in content["groups"]))

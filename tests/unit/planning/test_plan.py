@@ -1,9 +1,11 @@
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass, replace
+from typing import ClassVar
 
 import pytest
 from settings import SMALL
 
 import dpal
+from dpal.selection import LaplaceSelection
 
 
 @pytest.fixture(scope="module")
@@ -25,3 +27,16 @@ def test_the_document_has_what_it_promises(small: dpal.Plan) -> None:
     assert [selection["mechanism"] for selection in document["selections"]] == ["threshold", "threshold"]
     assert [group["size"] for group in document["groups"]] == [400, 300, 100]
     assert all(len(group["epsilon_by_phase"]) == 3 for group in document["groups"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own(LaplaceSelection):
+    name: ClassVar[str] = "own"
+
+
+def test_a_plan_names_its_own_planner_and_selections() -> None:
+    plan = dpal.plan(**SMALL)
+    assert plan.foreign_code == ()
+    own = Own(query_size=2, unlabelled=10, epsilon=1.0, grid_steps=4)
+    named = replace(plan, planner="clinic.plans:careful", selections=(own,))
+    assert named.foreign_code == tuple(sorted(["clinic.plans:careful", f"{Own.__module__}:Own"]))
