@@ -289,7 +289,7 @@ class Campaign:
         return withdrawal.withdraw(self.reader, [ids] if isinstance(ids, str) else ids, reason=reason)
 
     def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
-        """Give up the training phase that is charged and cannot end. Later phases start from the newest recorded model.
+        """Give up the open training phase, which cannot finish. Later phases start from the newest recorded model.
 
         `settings` change how later phases are trained: `["training.learning_rate=0.001"]`.
         """

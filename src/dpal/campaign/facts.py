@@ -174,7 +174,7 @@ class Withdrawn(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp(Fact):
-    """A phase that is charged and cannot end is given up: its charge still counts, and its model is never used."""
+    """A phase that is charged and cannot finish is given up: its charge still counts, and its model is never used."""
 
     kind: ClassVar[str] = "given-up"
     charge: int

@@ -1,4 +1,4 @@
-"""Giving up a phase that is charged and cannot end: the charge counts, the key is erased, the model is never used."""
+"""Giving up a phase that cannot finish: the charge counts, the key is erased, the model is never used."""
 
 import json
 from collections.abc import Sequence

@@ -133,7 +133,7 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
 
 
 def _how_to_continue(opened: Campaign, campaign: Path) -> str | None:
-    """After an error in a phase: what is charged, and how to leave a phase that cannot end."""
+    """After an error in a phase: what is charged, and how to leave a phase that cannot finish."""
     try:
         open_charge = opened.state().open_charge
     except (DpalError, OSError):
@@ -157,7 +157,7 @@ def give_up(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give up a training phase that is charged and cannot end, and let the campaign continue.
+    """Give up a training phase that is charged and cannot finish, and let the campaign continue.
 
     Its charge still counts, its key is erased and its model is never used: later steps start from the newest recorded
     model. This cannot be undone.

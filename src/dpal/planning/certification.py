@@ -67,7 +67,7 @@ def load_plan(path: str | Path, *, import_code: bool = False) -> Plan:
     try:
         return read_plan(Path(path).read_text(encoding="utf-8"), import_code=import_code)
     except UnicodeDecodeError as error:
-        raise InvalidArgument("the plan's file", str(path), "a text in UTF-8") from error
+        raise InvalidArgument("the plan's file", str(path), "UTF-8 text") from error
 
 
 def _group_sizes(setting: Setting, schedule: Schedule) -> tuple[int, ...]:

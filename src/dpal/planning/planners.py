@@ -89,8 +89,8 @@ def _advice(setting: Setting, planner: str) -> str:
             f"A selection ε of {setting.selection_epsilon:g} is too much here; the largest that works is {largest:.2g}."
         )
     return (
-        f"A larger ε than {setting.target_epsilon:g}, fewer epochs than {setting.epochs:g}, fewer phases or a larger "
-        "initial set would help."
+        f"A larger ε (now {setting.target_epsilon:g}), fewer epochs (now {setting.epochs:g}), fewer phases or a "
+        "larger initial set would help."
     )
 
 

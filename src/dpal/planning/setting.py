@@ -50,7 +50,7 @@ class Setting:
             raise InvalidArgument("selection_aim", self.selection_aim, f"one of {', '.join(AIMS)}")
         if self.labelling_budget > self.pool_size:
             allowed = f"at most the pool size of {self.pool_size:,}"
-            raise InvalidArgument("the initial size and the query sizes together", self.labelling_budget, allowed)
+            raise InvalidArgument("the sum of the initial size and the query sizes", self.labelling_budget, allowed)
         if self.batch_size > self.initial_size:
             allowed = f"at most the initial size of {self.initial_size:,}: a batch is drawn from the labelled records"
             raise InvalidArgument("batch_size", self.batch_size, allowed)

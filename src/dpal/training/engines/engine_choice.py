@@ -70,7 +70,7 @@ def refuse_mixing_layers(model: nn.Module) -> None:
     for layer_name, module in model.named_modules():
         if isinstance(module, _BatchNorm):
             raise MixesRecords(
-                f"The layer {layer_name or 'model'} is a {type(module).__name__}. It mixes the records of a batch, so "
+                f"Layer {layer_name or 'model'} is a {type(module).__name__}. It mixes the records of a batch, so "
                 "no gradient belongs to a single record. Use GroupNorm or LayerNorm instead, for instance "
                 f"nn.GroupNorm({_norm_groups(module.num_features)}, {module.num_features}), or "
                 "opacus.validators.ModuleValidator.fix(model)."
