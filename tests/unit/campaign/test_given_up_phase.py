@@ -1,4 +1,4 @@
-"""A phase that is charged and cannot finish is given up: its charge stands, its model is never used, the rest goes on."""
+"""A phase that cannot finish is given up: its charge stands, its model is never used, and the rest goes on."""
 
 import json
 from pathlib import Path
