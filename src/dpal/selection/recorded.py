@@ -52,7 +52,11 @@ class RecordedSelection(Selection):
             path=path,
             query_size=query_size,
             unlabelled=unlabelled,
-            options=tuple((name, checks.number(name, value, "a number")) for name, value in given.items()),
+            # Whole numbers stay whole: the document is written again to the letter.
+            options=tuple(
+                (name, value if type(value) is int else checks.number(name, value, "a number"))
+                for name, value in given.items()
+            ),
             stated=Released(choice=choice, threshold=threshold),
         )
 

@@ -70,7 +70,7 @@ def test_the_engine_by_name() -> None:
 
 def test_batch_norm_is_refused_by_name() -> None:
     model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3))
-    with pytest.raises(MixesRecords, match=r"layer 1 is a BatchNorm2d.*GroupNorm\(2, 4\)"):
+    with pytest.raises(MixesRecords, match=r"Layer 1 is a BatchNorm2d.*GroupNorm\(2, 4\)"):
         engine_for(model, cross_entropy, max_grad_norm=1, sample=(torch.randn(2, 2, 6, 6), torch.tensor([0, 1])))
 
 
