@@ -197,7 +197,7 @@ class Runner:
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         if len(left) == 0:
             return Chosen(to_label=pool.ids[left], retired=pool.ids[left])
-        scores = self._scores(state, left, randomness) if selection.reads_scores else np.zeros(len(left))
+        scores = self._scores(state, randomness)[left] if selection.reads_scores else np.zeros(len(left))
         fault_points.reached("select.scored")
         return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
@@ -221,13 +221,18 @@ class Runner:
         key = fresh_key(state.created.seed, len(seen.charges) - 1, withdrawn)
         randomness = randomness_of(key, state.created.seed)
         chosen = {*state.selected[group].to_label, *state.selected[group].retired}
-        return self._scores(seen, left, randomness), np.asarray(
+        return self._scores(seen, randomness)[left], np.asarray(
             [self.parts.pool.ids[place] in chosen for place in left]
         )
 
-    def _scores(self, state: State, left: NDArray[np.int64], randomness: Randomness) -> NDArray[np.float64]:
+    def _scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
+        """The scores of the whole pool, labelled or not, so that nobody's place in a batch depends on who is labelled.
+
+        The last bits of a score, and its dropout masks, may depend on that place.
+        """
         acquisition, pool = self.parts.acquisition, self.parts.pool
-        logits = self.model.at(state).logits(left, passes=acquisition.passes, randomness=randomness)
+        everyone = np.arange(len(pool), dtype=np.int64)
+        logits = self.model.at(state).logits(everyone, passes=acquisition.passes, randomness=randomness)
         return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, writer: Writer, phase: int) -> None:

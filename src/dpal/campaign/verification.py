@@ -136,7 +136,7 @@ def _words(step: Select | Train | Finish) -> str:
 def _sizes_check(state: State, plan: Plan) -> Check:
     """No selection took more than planned; the initial set is as large as planned, except for withdrawn records."""
     sizes = [len(selection.to_label) for selection in state.selected]
-    allowed = [group.size for group in plan.groups]
+    allowed = [plan.groups[0].size, *(selection.largest_number for selection in plan.selections)]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
     holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))
     holds = holds and len(state.taken()) <= state.created.pool_size

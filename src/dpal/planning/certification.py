@@ -10,6 +10,7 @@ from dpal.planning.plan import Group, Plan, Proposal, Schedule, read_proposal
 from dpal.planning.setting import Setting
 from dpal.planning.spending import spending
 from dpal.privacy.rounding import rounded_up
+from dpal.selection.selection import require_promise
 
 
 def certified(planner: str, proposal: Proposal) -> Plan:
@@ -94,6 +95,7 @@ def _check_shape(setting: Setting, schedule: Schedule) -> None:
             stated = (selection.query_size, selection.unlabelled)
             raise InvalidArgument("query_size and unlabelled of a selection", stated, f"{(size, unlabelled)}")
         selection.require_planned_for(setting.selection_aim)
+        require_promise(selection, setting.promise)
         if selection.kind() != setting.selection:
             raise InvalidArgument("the mechanism of a selection", selection.kind(), f"{setting.selection!r}")
     for phase in schedule.phases:

@@ -12,7 +12,7 @@ from dpal.privacy import checks
 from dpal.selection.registry import selection_from_json
 from dpal.selection.selection import Selection
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _PLANNER = re.compile(r"[a-z][a-z-]*|[\w.]+:[\w.]+")
 
 
@@ -102,6 +102,7 @@ class Plan:
             "planner": self.planner,
             "accountant": setting.pop("accountant"),
             "accounting": setting.pop("accounting"),
+            "promise": setting.pop("promise"),
             "epsilon": self.epsilon,
             "selection_is_private": self.selection_is_private,
             "remark": self.remark,
@@ -149,7 +150,7 @@ def read_proposal(document: object, *, import_code: bool = False) -> tuple[str, 
     if version != SCHEMA_VERSION:
         raise InvalidArgument("schema_version", version, f"{SCHEMA_VERSION}: make the plan again with this dpal")
     given = dict(_object("setting", _field(top, "setting")))
-    for name in ("target_epsilon", "target_delta", "accountant", "accounting"):
+    for name in ("target_epsilon", "target_delta", "accountant", "accounting", "promise"):
         given[name] = _field(top, name)
     expected = {field.name for field in fields(Setting)}
     if set(given) != expected:

@@ -11,12 +11,14 @@ from dpal.planning.continual import continual
 from dpal.planning.naive import naive, no_al
 from dpal.planning.optimised import optimised
 from dpal.planning.plan import Plan, Proposal
+from dpal.planning.scouting import scouting
 from dpal.planning.setting import Setting
 from dpal.planning.step_amplification import noise_reduction, step_amplification
 from dpal.privacy.rounding import rounded_up
 
 Planner: TypeAlias = Callable[[Setting], Proposal]
 PLANNERS: dict[str, Planner] = {
+    "scouting": scouting,
     "step-amplification": step_amplification,
     "optimised": optimised,
     "noise-reduction": noise_reduction,

@@ -11,10 +11,11 @@ from dpal.planning.setting import Setting, default_delta, equal_queries
 from dpal.privacy import checks
 from dpal.privacy.accountants import ACCOUNTANTS, DEFAULT_ACCOUNTANT
 from dpal.selection.registry import SELECTIONS, selection_kind
-from dpal.selection.selection import AIMS, MEAN_SCORE
+from dpal.selection.selection import AIMS, INSIDE, MEAN_SCORE, PROMISES, RELEASED, Selection, require_promise
 
 DEFAULT_POOL_SIZE = 50_000
 DEFAULT_PHASES = 5
+_DEFAULT_SELECTIONS = {INSIDE: "cut", RELEASED: "threshold"}
 
 
 def _option(default: Any = ..., *, help: str, flag: str | None = None, metavar: str | None = None) -> Any:  # noqa: A002
@@ -46,18 +47,31 @@ class PlanRequest:
         None, help="The expected batch size. Default: 40% of the initial set, at most 4096."
     )
     epochs: float = _option(30.0, help="Epochs in each training phase.")
-    selection: str = _option(
-        "threshold",
-        help=f"How records are chosen: {', '.join(SELECTIONS)}, or an import path.",
+    selections: str | None = _option(
+        None,
+        help="inside: the chosen ids stay with you and the people who label (default). released: they are part of what "
+        "is released, as in the paper.",
+        metavar="|".join(PROMISES),
+    )
+    selection: str | None = _option(
+        None,
+        help=f"How records are chosen: {', '.join(SELECTIONS)}, or an import path. Default: cut; threshold with "
+        "selections released.",
         metavar="NAME",
     )
-    selection_epsilon: float | None = _option(None, help="The share of ε that selection may spend. Default: a quarter.")
+    selection_epsilon: float | None = _option(
+        None, help="The share of ε that selection may spend. Default: a tenth; a quarter with selections released."
+    )
     selection_aim: str = _option(
         MEAN_SCORE,
         help="What threshold selection optimises: the mean score of what it takes, or overlap with the true top.",
         metavar="|".join(AIMS),
     )
-    planner: str = _option("step-amplification", help=f"{', '.join(PLANNERS)}, or an import path.", metavar="NAME")
+    planner: str | None = _option(
+        None,
+        help=f"{', '.join(PLANNERS)}, or an import path. Default: scouting with the selection cut, otherwise step-amplification.",
+        metavar="NAME",
+    )
     accounting: str = _option("branch", help="basic (the paper's), renyi or branch (the tightest).", metavar="NAME")
     accountant: str = _option(
         DEFAULT_ACCOUNTANT,
@@ -73,8 +87,8 @@ class PlanRequest:
             raise InvalidArgument("pool_size", pool_size, "at least 1: there is nothing to learn from an empty pool")
         initial = max(1, pool // 5) if self.initial_size is None else checks.count("initial_size", self.initial_size)
         sizes = self._query_sizes(pool, initial)
-        kind = selection_kind(self.selection)
-        default_share = epsilon / 4 if kind.spends_epsilon and sizes else 0.0
+        promise, kind = self._promise()
+        default_share = epsilon / (10 if promise == INSIDE else 4) if kind.spends_epsilon and sizes else 0.0
         return Setting(
             target_epsilon=epsilon,
             target_delta=default_delta(pool) if self.target_delta is None else self.target_delta,
@@ -85,12 +99,24 @@ class PlanRequest:
             # About 40% of the initial set, as in the paper, and no more than its 4,096.
             batch_size=max(1, min(4096, round(0.4 * initial))) if self.batch_size is None else self.batch_size,
             epochs=self.epochs,
+            promise=promise,
             selection=kind.kind_name(),
             selection_epsilon=default_share if self.selection_epsilon is None else self.selection_epsilon,
             selection_aim=self.selection_aim,
             accounting=self.accounting,
             accountant=self.accountant,
         )
+
+    def _promise(self) -> tuple[str, type[Selection]]:
+        """The promise and the kind of selection: each follows from the other where only one is given."""
+        if self.selection is None:
+            promise = INSIDE if self.selections is None else self.selections
+            return promise, selection_kind(_DEFAULT_SELECTIONS.get(promise, "cut"))
+        kind = selection_kind(self.selection)
+        promise = kind.promises[0] if self.selections is None else self.selections
+        if promise in PROMISES:
+            require_promise(kind, promise)
+        return promise, kind
 
     def _query_sizes(self, pool: int, initial: int) -> tuple[int, ...]:
         if self.query_sizes is not None:
@@ -106,7 +132,12 @@ class PlanRequest:
 
     def plan(self, pool_size: int) -> Plan:
         """The certified plan for a pool of this size."""
-        return make_plan(self.resolve(pool_size), self.planner)
+        setting = self.resolve(pool_size)
+        return make_plan(setting, self.planner or _default_planner(setting))
+
+
+def _default_planner(setting: Setting) -> str:
+    return "scouting" if setting.promise == INSIDE and setting.selection_pays else "step-amplification"
 
 
 def plan(*, pool_size: int = DEFAULT_POOL_SIZE, **request: Any) -> Plan:

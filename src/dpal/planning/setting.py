@@ -9,7 +9,7 @@ from dpal.privacy import checks
 from dpal.privacy.accountants import Accountant, accountant_named
 from dpal.privacy.campaign_accounting import ACCOUNTINGS
 from dpal.selection.registry import selection_kind
-from dpal.selection.selection import AIMS, Selection, SelectionBudget
+from dpal.selection.selection import AIMS, PROMISES, Selection, SelectionBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class Setting:
     free_query_sizes: bool
     batch_size: int
     epochs: float
+    # Whether the ids that selections choose stay inside or are released.
+    promise: str
     selection: str
     # The part of ε that all selections may use together.
     selection_epsilon: float
@@ -46,6 +48,8 @@ class Setting:
             raise InvalidArgument("free_query_sizes", self.free_query_sizes, "true or false")
         if self.accounting not in ACCOUNTINGS:
             raise InvalidArgument("accounting", self.accounting, f"one of {', '.join(ACCOUNTINGS)}")
+        if self.promise not in PROMISES:
+            raise InvalidArgument("promise", self.promise, f"one of {', '.join(PROMISES)}")
         if self.selection_aim not in AIMS:
             raise InvalidArgument("selection_aim", self.selection_aim, f"one of {', '.join(AIMS)}")
         if self.labelling_budget > self.pool_size:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.planning.naive_phases import NaivePhases
-from dpal.planning.phase_solver import PhaseTask, solve_phase
+from dpal.planning.phase_solver import PhaseTask, SolvedPhase, solve_phase
 from dpal.planning.plan import Phase, Proposal, Schedule
 from dpal.planning.rate_tables import useful_orders
 from dpal.planning.setting import Setting
@@ -36,51 +36,62 @@ def amplified(context: NaivePhases, *, fixed_steps: bool) -> Schedule:
     With fixed steps only the noise changes (its Appendix, "noise reduction").
     """
     setting = context.setting
-    order = context.decisive_order()
-    selections = setting.selections(order)
-    sizes = setting.group_sizes
+    selections = setting.selections(context.decisive_order())
     due = context.epsilon_by_phase()
     # Early ε may round to 0 for tiny budgets; what is due must grow all the same.
     due = np.maximum(due, setting.target_epsilon * 0.05 * np.arange(1, len(due) + 1) / len(due))
-    orders = useful_orders(order)
-    # Fewer orders are faster and never below all of them; the last phase gets all.
-    quick = setting.searcher.at_orders(tuple(orders))
-    phases = (Phase.of(context.steps[0], context.noise_multiplier, (context.rates[0],), sizes),)
+    phases = (Phase.of(context.steps[0], context.noise_multiplier, (context.rates[0],), setting.group_sizes),)
     spent = due[:1]
-    for index in range(1, len(sizes)):
-        last = index == len(sizes) - 1
-        groups = index + 1
-
-        selected = _selection_costs(context, selections, order, groups)
-        target = float(due[index])
-
-        def certify(
-            candidate: Phase, before: tuple[Phase, ...] = phases, selected: Array = selected, is_last: bool = last
-        ) -> Array:
-            schedule = Schedule(phases=(*before, candidate), selections=selections)
-            costs = spending(setting, schedule, len(before) + 1, setting.searcher if is_last else quick)
-            if setting.accounting == "branch":
-                return _levels(costs, selected)
-            own = np.array(costs.groups)
-            # Where the campaign costs more than its groups by themselves, all of them have to give.
-            return own + max(0.0, costs.campaign - float(own.max())) if is_last else own
-
-        task = PhaseTask(
-            sizes=sizes[:groups],
-            batch_size=setting.batch_size,
-            noise_multiplier=context.noise_multiplier,
-            targets=np.full(groups, target),
-            spent=np.append(spent, selected[-1]),
-            spent_curves=_spent_curves(context, phases, selections, groups, orders),
-            orders=orders,
-            delta=setting.target_delta,
-            fixed_steps=context.steps[index] if fixed_steps else None,
-            certify=certify,
-            tolerance=_LAST_TOLERANCE if last else _TOLERANCE,
-        )
-        solved = solve_phase(task)
+    for index in range(1, len(setting.group_sizes)):
+        steps = context.steps[index] if fixed_steps else None
+        solved = next_phase(context, phases, selections, spent=spent, target=float(due[index]), fixed_steps=steps)
         phases, spent = (*phases, solved.phase), solved.spent
     return Schedule(phases=phases, selections=selections)
+
+
+def next_phase(
+    context: NaivePhases,
+    phases: tuple[Phase, ...],
+    selections: tuple[Selection, ...],
+    *,
+    spent: Array,
+    target: float,
+    fixed_steps: int | None,
+) -> SolvedPhase:
+    """The phase after these, with one group more, at whose end every group has spent the target."""
+    setting = context.setting
+    sizes = setting.group_sizes
+    groups = len(phases[-1].sampling_probabilities) + 1
+    last = groups == len(sizes)
+    order = context.decisive_order()
+    orders = useful_orders(order)
+    # Fewer orders are faster and never below all of them; the last phase gets all.
+    searcher = setting.searcher if last else setting.searcher.at_orders(tuple(orders))
+    selected = _selection_costs(context, selections, order, groups)
+
+    def certify(candidate: Phase) -> Array:
+        schedule = Schedule(phases=(*phases, candidate), selections=selections)
+        costs = spending(setting, schedule, len(phases) + 1, searcher)
+        if setting.accounting == "branch":
+            return _levels(costs, selected)
+        own = np.array(costs.groups)
+        # Where the campaign costs more than its groups by themselves, all of them have to give.
+        return own + max(0.0, costs.campaign - float(own.max())) if last else own
+
+    task = PhaseTask(
+        sizes=sizes[:groups],
+        batch_size=setting.batch_size,
+        noise_multiplier=context.noise_multiplier,
+        targets=np.full(groups, target),
+        spent=np.append(spent, selected[-1]),
+        spent_curves=_spent_curves(context, phases, selections, groups, orders),
+        orders=orders,
+        delta=setting.target_delta,
+        fixed_steps=fixed_steps,
+        certify=certify,
+        tolerance=_LAST_TOLERANCE if last else _TOLERANCE,
+    )
+    return solve_phase(task)
 
 
 def _levels(costs: Spending, selected: Array) -> Array:

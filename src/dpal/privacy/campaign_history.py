@@ -16,7 +16,8 @@ from dpal.privacy.mechanisms import BernoulliSelection, DiscreteLaplace, Exponen
 class Released:
     """What one selection releases about each record it meets: the choice, and first perhaps a threshold.
 
-    No choice means that the selection does not look at the records (it is random).
+    No choice means that the selection does not look at the records (it is random), or that it releases a threshold
+    alone: who is above it stays inside, and depends on the record itself and on what was released.
     """
 
     choice: Mechanism | None

@@ -76,10 +76,13 @@ class CampaignProfile:
         if level == len(self.selections):
             return np.maximum(0.0, -np.expm1(np.minimum(asked, 1.0)))
         selection = self.selections[level]
-        threshold = 0.0 if selection.threshold is None else pure_epsilon(selection.threshold)
-        left = asked - threshold
         taken = self.training[direction][level + 1]
         choice = selection.choice
+        if choice is None and selection.threshold is not None:
+            # A cut is released and who is above it is not: whether a record joins may depend on the cut in any way.
+            return self._additive(selection.threshold, level, asked, taken, direction)
+        threshold = 0.0 if selection.threshold is None else pure_epsilon(selection.threshold)
+        left = asked - threshold
         if choice is None:
             return np.maximum(taken(left), self._after(level + 1, left, direction))
         if self.follow_branches and isinstance(choice, BernoulliSelection):
@@ -100,7 +103,7 @@ class CampaignProfile:
         return np.max(totals, axis=0)
 
     def _additive(self, choice: Mechanism, level: int, left: Array, taken: Profile, direction: Direction) -> Array:
-        # δ = E over the choice's loss of the worse of what may follow (docs/maths/branches.md).
+        # δ = E over the choice's loss of the worse of what may follow (docs/maths/branches.md, docs/maths/cut.md).
         low, high = loss_range(choice)
         interval = max((high - low) / _SELECTION_LOSSES, 1e-6)
         losses = loss_cells(choice, interval).distribution(direction)

@@ -1,7 +1,7 @@
 """Which records to label next. Raw scores never leave this folder.
 
-Read acquisition (scores), grid (scores on a public grid), selection (what every kind is), then the kinds: threshold,
-noisy_scores, exponential, baselines. `registry` gives them names; `quality` measures them in simulations.
+Read acquisition (scores), grid (scores on a public grid), selection (what every kind is), then the kinds: cut,
+threshold, noisy_scores, exponential, baselines. `registry` gives them names; `quality` measures them in simulations.
 """
 
 from dpal.selection.acquisition import (
@@ -15,6 +15,7 @@ from dpal.selection.acquisition import (
     probabilities_from_logits,
 )
 from dpal.selection.baselines import HighestScores, RandomSelection
+from dpal.selection.cut import CutSelection
 from dpal.selection.exponential import ExponentialSelection
 from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, SampledGaussianSelection
 from dpal.selection.quality import Quality, quality
@@ -29,6 +30,7 @@ __all__ = [
     "Acquisition",
     "Bald",
     "Chosen",
+    "CutSelection",
     "Entropy",
     "ExponentialSelection",
     "GaussianSelection",

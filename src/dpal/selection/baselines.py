@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from dpal.privacy.campaign_history import Released
 from dpal.randomness import Randomness
 from dpal.selection.grid import Grid
-from dpal.selection.selection import NOBODY, Chosen, Selection, SelectionBudget, top
+from dpal.selection.selection import NOBODY, PROMISES, Chosen, Selection, SelectionBudget, top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +15,7 @@ class FreeSelection(Selection):
     """A selection that needs no part of ε: it has no parameters, and releases nothing that is accounted for."""
 
     spends_epsilon: ClassVar[bool] = False
+    promises: ClassVar[tuple[str, ...]] = PROMISES
 
     @classmethod
     def plan(cls, budget: SelectionBudget) -> Sequence[Self]:

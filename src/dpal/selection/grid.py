@@ -16,8 +16,8 @@ Grid: TypeAlias = NDArray[np.uint16]
 _CHUNK = 1 << 20
 
 
-def on_grid(scores: Scores, *, highest: float, steps: int) -> Grid:
-    """Each score as a whole number of steps from 0 (a blank's) to `steps` (at or above `highest`), rounded down.
+def on_grid(scores: Scores, *, highest: float, steps: int, round_up: bool = False) -> Grid:
+    """Each score as a whole number of steps from 0 (a blank's) to `steps` (at or above `highest`), rounded down or up.
 
     A score that is not finite counts as 0. It is not an error: an error would reveal that there is such a record.
     """
@@ -28,13 +28,13 @@ def on_grid(scores: Scores, *, highest: float, steps: int) -> Grid:
         grid = np.empty(len(scores), dtype=np.uint16)
         start = 0
         for chunk in _chunks(scores):
-            grid[start : start + len(chunk)] = _rounded(chunk, highest, steps)
+            grid[start : start + len(chunk)] = _rounded(chunk, highest, steps, round_up)
             start += len(chunk)
         return grid
     parts: list[Grid] = []
     for chunk in scores:
         _check_chunk(chunk)
-        parts.append(_rounded(chunk, highest, steps))
+        parts.append(_rounded(chunk, highest, steps, round_up))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint16)
 
 
@@ -57,7 +57,7 @@ def _chunks(scores: NDArray[np.floating]) -> Iterator[NDArray[np.floating]]:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def _rounded(chunk: NDArray[np.floating], highest: float, steps: int) -> Grid:
+def _rounded(chunk: NDArray[np.floating], highest: float, steps: int, round_up: bool) -> Grid:
     if isinstance(chunk, np.ma.MaskedArray):
         chunk = chunk.filled(0)
     with np.errstate(all="ignore"):
@@ -66,4 +66,6 @@ def _rounded(chunk: NDArray[np.floating], highest: float, steps: int) -> Grid:
         np.clip(exact, 0.0, highest, out=exact)
         exact /= highest
         exact *= steps
+        if round_up:
+            np.ceil(exact, out=exact)
     return exact.astype(np.uint16)

@@ -10,7 +10,7 @@ from dpal.privacy.campaign_history import Released
 from dpal.privacy.mechanisms import mechanism_from_json
 from dpal.randomness import Randomness
 from dpal.selection.grid import Grid
-from dpal.selection.selection import Chosen, Selection, SelectionBudget
+from dpal.selection.selection import INSIDE, PROMISES, Chosen, Selection, SelectionBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,11 @@ class RecordedSelection(Selection):
 
     def kind(self) -> str:
         return self.path
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        # A threshold without a choice accounts for nothing but the threshold.
+        return (INSIDE,) if self.stated.choice is None and self.stated.threshold is not None else PROMISES
 
     def parameters(self) -> dict[str, float]:
         return dict(self.options)

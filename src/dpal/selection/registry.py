@@ -6,6 +6,7 @@ from typing import Any, cast
 from dpal.errors import InvalidArgument
 from dpal.imports import named
 from dpal.selection.baselines import HighestScores, RandomSelection
+from dpal.selection.cut import CutSelection
 from dpal.selection.exponential import ExponentialSelection
 from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, SampledGaussianSelection
 from dpal.selection.recorded import RecordedSelection
@@ -15,6 +16,7 @@ from dpal.selection.threshold import ThresholdSelection
 SELECTIONS: dict[str, type[Selection]] = {
     kind.name: kind
     for kind in (
+        CutSelection,
         ThresholdSelection,
         LaplaceSelection,
         GaussianSelection,

@@ -28,6 +28,10 @@ MEAN_SCORE = "mean-score"
 # What a selection may serve best: the mean score of what it takes, or its overlap with the true top.
 AIMS = (MEAN_SCORE, "overlap")
 
+# The two promises: what selections chose stays with the operator, or is part of what is released.
+INSIDE, RELEASED = "inside", "released"
+PROMISES = (INSIDE, RELEASED)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionBudget:
@@ -77,6 +81,8 @@ class Selection(ABC):
     # Whether it needs a part of ε. Kinds that do not look at scores, or are not private, do not.
     spends_epsilon: ClassVar[bool] = True
     reads_scores: ClassVar[bool] = True
+    # The promises it may serve.
+    promises: ClassVar[tuple[str, ...]] = (RELEASED,)
     query_size: int
     unlabelled: int
 
@@ -132,7 +138,7 @@ class Selection(ABC):
         `clip` instead, so that less noise is needed.
         """
         largest = self.largest_score(highest, clip)
-        grid = on_grid(scores, highest=largest, steps=self.resolution)
+        grid = self._on_grid(scores, largest)
         names = None if ids is None else _names(ids)
         if names is not None and len(names) != len(grid):
             raise InvalidArgument("the number of ids", len(names), f"{len(grid):,}, one for each score")
@@ -144,6 +150,14 @@ class Selection(ABC):
         if names is None:
             return chosen
         return replace(chosen, to_label=names[chosen.to_label], retired=names[chosen.retired])
+
+    def _on_grid(self, scores: Scores, largest: float) -> Grid:
+        return on_grid(scores, highest=largest, steps=self.resolution)
+
+    @property
+    def largest_number(self) -> int:
+        """The most records that it may ask for."""
+        return self.query_size
 
     @property
     def smallest_pool(self) -> int:
@@ -221,6 +235,16 @@ class Selection(ABC):
 
 
 _SIZES = ("query_size", "unlabelled")
+
+
+def require_promise(selection: Selection | type[Selection], promise: str) -> None:
+    """Refuse a selection under a promise that its accounting does not serve."""
+    if promise not in selection.promises:
+        if promise == INSIDE:
+            allowed = "cut or random with selections inside; with this one, use selections released"
+        else:
+            allowed = "one that releases its choice (such as threshold), or use selections inside"
+        raise InvalidArgument("selection", selection.name, allowed)
 
 
 def require_share(kind: str, budget: SelectionBudget) -> float:

@@ -25,7 +25,7 @@ from dpal.training.engines.synthetic_records import synthetic_like
 from dpal.training.noise import gaussian_noise
 from dpal.training.optimizers import optimizer_for
 from dpal.training.progress import StepProgress
-from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
+from dpal.training.sampling import BLANK, most_drawn, physical_rows, poisson_draw, seated
 from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 from dpal.training.sources import Source
 
@@ -85,7 +85,8 @@ def train_phase(
     sample = _augmented(synthetic_like(real), settings.augmentation, generator)
     engine = _engine(model, loss, sample, settings, compute)
     rows = physical_rows(phase.expected_batch_size, compute.max_physical_batch_size, one_at_a_time=device.type != "cpu")
-    engine.physical_records, engine.step_records = rows, len(members)
+    engine.physical_records = rows
+    engine.step_records = most_drawn(phase.expected_batch_size, len(source))
     if isinstance(engine, FusedEngine) and sample[1].is_cuda and not engine.keeps_bound(*sample):
         # A compiler may change where numbers are rounded. Better slow than beyond the bound.
         _log.warning(

@@ -56,3 +56,12 @@ def physical_rows(expected_batch_size: float, most: int, *, one_at_a_time: bool)
         raise InvalidArgument("max_physical_batch_size", most, "at least 1")
     whole = math.ceil(expected_batch_size + 3 * math.sqrt(expected_batch_size))
     return min(most, max(_FEWEST_ROWS, whole if one_at_a_time else math.ceil(expected_batch_size / 8)))
+
+
+def most_drawn(expected_batch_size: float, records: int) -> int:
+    """A public number of records that one step does not exceed, for margins of rounding.
+
+    How many are labelled may be private, so it cannot be that. All records are an exact bound; in a large pool, four
+    times the planned draw is one that a draw exceeds with a probability below 1e-300 if groups are as planned.
+    """
+    return min(records, math.ceil(4 * expected_batch_size) + 4096)

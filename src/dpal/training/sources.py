@@ -33,6 +33,10 @@ def scaled(batch: Batch, scaling: Scaling) -> Batch:
 class Source(Protocol):
     """Labelled records by position."""
 
+    def __len__(self) -> int:
+        """How many records there are, drawn or not."""
+        ...
+
     def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
         """These records and their targets, on the device where training happens."""
         ...
@@ -90,6 +94,9 @@ class StreamingSource:
 
     def __init__(self, records: Readable, targets: Tensor, scaling: Scaling) -> None:
         self.records, self.targets, self.scaling = records, targets, scaling
+
+    def __len__(self) -> int:
+        return len(self.targets)
 
     def batch(self, positions: NDArray[np.int64]) -> tuple[Batch, Tensor]:
         return self._placed(positions, self.records.read(positions))

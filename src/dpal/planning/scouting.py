@@ -1,0 +1,73 @@
+"""Scouting: short, cheap phases that find out what is worth labelling, then one long phase on everything.
+
+For selections that stay inside, which cost next to nothing: what a plan decides is how much of the initial set's budget
+to spend on the model that chooses.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpal.planning.naive import no_al
+from dpal.planning.naive_phases import NaivePhases
+from dpal.planning.plan import Phase, Proposal, Schedule
+from dpal.planning.setting import Setting
+from dpal.planning.spending import spending
+from dpal.planning.step_amplification import next_phase
+from dpal.privacy.calibration import noise_multiplier_for, sampling_probability_for
+
+
+def scouting(setting: Setting) -> Proposal:
+    """The default scouting plan; without queries, training on everything at once."""
+    if not setting.query_sizes:
+        return no_al(setting)
+    return Proposal(setting=setting, schedule=Scouting().schedule(setting))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scouting:
+    """How much goes into scouting: a share of ε that the initial set has spent by its end, and a share of the steps."""
+
+    epsilon_share: float = 0.3
+    steps_share: float = 0.2
+
+    def schedule(self, setting: Setting) -> Schedule:
+        """Phases with as many steps together as training on everything at once."""
+        total, rounds, sizes = sum(NaivePhases.naive_steps(setting)), len(setting.query_sizes), setting.group_sizes
+        short = max(1, round(self.steps_share * total / rounds))
+        noise = self._noise(setting, total)
+        rate = sampling_probability_for(
+            target_epsilon=self.epsilon_share * setting.target_epsilon,
+            target_delta=setting.target_delta,
+            noise_multiplier=noise,
+            steps=rounds * short,
+            accountant=setting.searcher,
+        )
+        rate = min(rate, setting.batch_size / setting.initial_size)
+        # While scouting, everyone who is labelled trains at the same rate; the last phase makes up for what is left.
+        phases = tuple(Phase.of(short, noise, (rate,) * groups, sizes) for groups in range(1, rounds + 1))
+        steps = (*(short,) * rounds, max(1, total - rounds * short))
+        rates = (*(rate,) * rounds, min(1.0, setting.batch_size / setting.labelling_budget))
+        context = NaivePhases(setting=setting, rates=rates, steps=steps, noise_multiplier=noise)
+        selections = setting.selections(context.decisive_order())
+        spent = spending(setting, Schedule(phases=phases, selections=selections), rounds, setting.searcher).trained
+        solved = next_phase(
+            context,
+            phases,
+            selections,
+            spent=np.array(spent),
+            target=setting.target_epsilon,
+            fixed_steps=steps[-1],
+        )
+        return Schedule(phases=(*phases, solved.phase), selections=selections)
+
+    @staticmethod
+    def _noise(setting: Setting, steps: int) -> float:
+        """The noise of a training on everything at once, from which the phases start."""
+        rate = min(1.0, setting.batch_size / setting.labelling_budget)
+        return noise_multiplier_for(
+            target_epsilon=setting.target_epsilon,
+            target_delta=setting.target_delta,
+            phases=((rate, steps),),
+            accountant=setting.searcher,
+        )
