@@ -14,7 +14,7 @@ from dpal.selection.registry import SELECTIONS, selection_kind
 from dpal.selection.selection import AIMS, INSIDE, MEAN_SCORE, PROMISES, RELEASED, Selection, require_promise
 
 DEFAULT_POOL_SIZE = 50_000
-DEFAULT_PHASES = 5
+DEFAULT_PHASES = {INSIDE: 2, RELEASED: 5}
 _DEFAULT_SELECTIONS = {INSIDE: "cut", RELEASED: "threshold"}
 
 
@@ -42,7 +42,9 @@ class PlanRequest:
         None, help="Sizes of the queries, such as 10000,3000,1000,1000.", flag="--queries", metavar="N,N,…"
     )
     labelling_budget: int | None = _option(None, help="Labels in all, instead of --queries. Default: half of the pool.")
-    phases: int | None = _option(None, help=f"Training phases, instead of --queries. Default: {DEFAULT_PHASES}.")
+    phases: int | None = _option(
+        None, help="Training phases, instead of --queries. Default: 2; 5 with selections released."
+    )
     batch_size: int | None = _option(
         None, help="The expected batch size. Default: 40% of the initial set, at most 4096."
     )
@@ -69,7 +71,8 @@ class PlanRequest:
     )
     planner: str | None = _option(
         None,
-        help=f"{', '.join(PLANNERS)}, or an import path. Default: scouting with the selection cut, otherwise step-amplification.",
+        help=f"{', '.join(PLANNERS)}, or an import path. Default: scouting with the selection cut, otherwise "
+        "step-amplification.",
         metavar="NAME",
     )
     accounting: str = _option("branch", help="basic (the paper's), renyi or branch (the tightest).", metavar="NAME")
@@ -86,8 +89,8 @@ class PlanRequest:
         if pool == 0:
             raise InvalidArgument("pool_size", pool_size, "at least 1: there is nothing to learn from an empty pool")
         initial = max(1, pool // 5) if self.initial_size is None else checks.count("initial_size", self.initial_size)
-        sizes = self._query_sizes(pool, initial)
         promise, kind = self._promise()
+        sizes = self._query_sizes(pool, initial, DEFAULT_PHASES.get(promise, 2))
         default_share = epsilon / (10 if promise == INSIDE else 4) if kind.spends_epsilon and sizes else 0.0
         return Setting(
             target_epsilon=epsilon,
@@ -118,14 +121,14 @@ class PlanRequest:
             require_promise(kind, promise)
         return promise, kind
 
-    def _query_sizes(self, pool: int, initial: int) -> tuple[int, ...]:
+    def _query_sizes(self, pool: int, initial: int, default_phases: int) -> tuple[int, ...]:
         if self.query_sizes is not None:
             if self.labelling_budget is not None or self.phases is not None:
                 allowed = "left out where labelling_budget or phases is given"
                 raise InvalidArgument("query_sizes", list(self.query_sizes), allowed)
             return tuple(self.query_sizes)
         budget = max(initial, pool // 2) if self.labelling_budget is None else self.labelling_budget
-        queries = (DEFAULT_PHASES if self.phases is None else checks.count("phases", self.phases)) - 1
+        queries = (default_phases if self.phases is None else checks.count("phases", self.phases)) - 1
         if queries < 0:
             raise InvalidArgument("phases", self.phases, "a whole number of at least 1")
         return equal_queries(budget, initial, queries)
