@@ -10,7 +10,7 @@ from dpal.privacy.campaign_history import Released
 from dpal.privacy.mechanisms import mechanism_from_json
 from dpal.randomness import Randomness
 from dpal.selection.grid import Grid
-from dpal.selection.selection import INSIDE, PROMISES, Chosen, Selection, SelectionBudget
+from dpal.selection.selection import PROMISES, Chosen, Selection, SelectionBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class RecordedSelection(Selection):
     """What the selection releases is in the document, so ε can be recomputed; choosing needs the code itself."""
 
     name: ClassVar[str] = "recorded"
+    promises: ClassVar[tuple[str, ...]] = PROMISES
     path: str
     options: tuple[tuple[str, float], ...]
     stated: Released
@@ -27,11 +28,6 @@ class RecordedSelection(Selection):
 
     def kind(self) -> str:
         return self.path
-
-    @property
-    def promises(self) -> tuple[str, ...]:
-        # A threshold without a choice accounts for nothing but the threshold.
-        return (INSIDE,) if self.stated.choice is None and self.stated.threshold is not None else PROMISES
 
     def parameters(self) -> dict[str, float]:
         return dict(self.options)

@@ -239,7 +239,11 @@ _SIZES = ("query_size", "unlabelled")
 
 def require_promise(selection: Selection | type[Selection], promise: str) -> None:
     """Refuse a selection under a promise that its accounting does not serve."""
-    if promise not in selection.promises:
+    serves = promise in selection.promises
+    if promise == RELEASED and isinstance(selection, Selection):
+        # A threshold without a choice accounts for the threshold alone.
+        serves = serves and (selection.released.choice is not None or selection.released.threshold is None)
+    if not serves:
         if promise == INSIDE:
             allowed = "cut or random with selections inside; with this one, use selections released"
         else:
