@@ -1,4 +1,4 @@
-"""The program itself, and what its commands share: the options --force and --json, and exit codes."""
+"""The program itself, and what its commands share: a campaign's folder, --force, --json, and exit codes."""
 
 import os
 from pathlib import Path
@@ -12,6 +12,7 @@ from dpal.errors import DpalError, InvalidArgument
 # Exit codes besides 0 for done and 1 for the unexpected.
 WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
 
+Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
