@@ -41,5 +41,5 @@ def require_free(*files: Path | None, force: bool = False) -> None:
             raise InvalidArgument("the file to write", str(file), "a file in a folder that exists")
         if not force and os.path.lexists(file):
             raise DpalError(
-                f"{file} is there already. Choose another name, or replace it with --force. Nothing was written."
+                f"{file} exists already. Choose another name, or replace it with --force. Nothing was written."
             )
