@@ -66,6 +66,18 @@ def linear_model() -> Any:
     return torch.nn.Linear(4, 2)
 
 
+def linear_campaign(folder: Path, pool: Pool | None = None, **options: Any) -> Campaign:
+    """A new campaign on the linear pool, or another pool, that labels itself."""
+    chosen = {"plan": linear_plan(), "model": linear_model(), "oracle": "simulated"} | options
+    return Campaign.create(folder, pool=linear_pool() if pool is None else pool, **chosen)
+
+
+def linear_opened(folder: Path, pool: Pool | None = None, **options: Any) -> Campaign:
+    """The same campaign, opened again."""
+    pool = linear_pool() if pool is None else pool
+    return Campaign.open(folder, pool=pool, **({"model": linear_model()} | options))
+
+
 def create(folder: Path, *, seed: int | None = 7, oracle: str = "simulated", **changed: Any) -> Campaign:
     return Campaign.create(
         folder,

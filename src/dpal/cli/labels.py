@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
-from dpal.cli.app import app
+from dpal.cli.app import AsJson, Folder, app
 from dpal.labels.label_files import TABLE
 
 # Printed after every number that depends on private records.
@@ -17,9 +17,6 @@ INTERNAL = "internal: do not pass these numbers on"
 
 labels_app = typer.Typer(no_args_is_help=True, help="Give records to people and import their labels.")
 app.add_typer(labels_app, name="labels")
-
-Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @labels_app.command("export")

@@ -36,7 +36,7 @@ def as_memory_map(pool: Pool, folder: Path | str) -> Pool:
         except OSError as error:
             raise DpalError(
                 f"The memory map {place} cannot be written ({error.strerror}). It needs "
-                f"{pool.records.bytes_each * len(pool):,} bytes in a folder that can be written to. Nothing was kept."
+                f"{pool.records.bytes_each * len(pool):,} bytes in a folder that can be written to. No memory map was made."
             ) from error
     try:
         stored = np.load(place, mmap_mode="r", allow_pickle=False)
