@@ -19,8 +19,9 @@ from dpal.campaign.foreign_code import foreign_code, is_same_code
 from dpal.campaign.store import Store
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.models.small_cnn import SmallCNN
-from dpal.selection.acquisition import ACQUISITIONS, Acquisition, Bald, Entropy, LeastConfidence
+from dpal.selection.acquisition import Acquisition, Bald, Entropy, LeastConfidence
 from dpal.selection.acquisition_checks import is_foreign, require_separate_records, scores_by_record
+from dpal.selection.registry import ACQUISITIONS
 
 Array = NDArray[np.float64]
 
