@@ -104,7 +104,8 @@ class CutSelection(Selection):
 
     @property
     def smallest_pool(self) -> int:
-        return 0
+        # Even when nobody is left a cut is released: that none was would tell that everybody has been asked.
+        return 1
 
     @property
     def resolution(self) -> int:
