@@ -13,6 +13,7 @@ from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
 
 RESTORE_MODEL = (
@@ -75,6 +76,7 @@ def export_model(
         raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
     learner = model.at(state)
     write_whole(path, learner.export)
+    words = WORDS[status.selections]
     scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
     return {
         "file": str(file),
@@ -87,6 +89,8 @@ def export_model(
         "epsilon": status.epsilon_spent,
         "delta": status.target_delta,
         "is_private": status.is_private,
+        "selections": status.selections,
+        "selections_in_words": f"{words.short} {words.meaning}" if status.is_private else None,
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         # None if the model came from Python.

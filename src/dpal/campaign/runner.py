@@ -48,7 +48,7 @@ from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
-from dpal.selection.selection import Chosen, Selection
+from dpal.selection.selection import INSIDE, Chosen, Selection
 from dpal.training.learner import Learner
 from dpal.training.sampling import BLANK
 
@@ -179,9 +179,15 @@ class Runner:
         )
         writer.add(fact, unseal=writer.state.sealed_with)
         fault_points.reached("select.recorded")
-        what, planned = "the initial set" if group == 0 else f"query {group}", self.plan.groups[group].size
+        self.parts.tell(self._selected_words(fact))
+
+    def _selected_words(self, fact: Selected) -> str:
+        what = "the initial set" if fact.group == 0 else f"query {fact.group}"
+        if self.plan.setting.promise == INSIDE:
+            return f"{what} is selected; how many records it asks for is internal (dpal status)"
+        planned = self.plan.groups[fact.group].size
         fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
-        self.parts.tell(f"{len(fact.to_label):,} records selected for {what}{fewer}")
+        return f"{len(fact.to_label):,} records selected for {what}{fewer}"
 
     def _chosen(self, state: State, group: int, randomness: Randomness) -> Chosen:
         pool = self.parts.pool
@@ -384,8 +390,8 @@ def _selected(
 
 
 def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: its id was released, and its
-    contents may change only its own gradient.
+    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
+    only its own gradient.
     """
     labelled = state.trainable(group)
     places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
