@@ -76,10 +76,12 @@ def _draw_rates(axes: Axes, plan: Plan) -> None:
         ]
         axes.plot(*zip(*points, strict=True), label=_label(f"group {group + 1}", group, groups), **_look(group, groups))
     naive = NaivePhases.naive_rates(plan.setting)
+    highest = max(max(phase.sampling_probabilities) for phase in plan.phases)
     if len(naive) == len(plan.phases) and plan.planner != "naive":
         axes.plot(range(1, len(naive) + 1), naive, color="0.5", linestyle=":", label="naive")
+        highest = max(highest, *naive)
     axes.set_ylabel("sampling probability")
-    axes.set_ylim(0, 1.35 * max(*naive, *(max(phase.sampling_probabilities) for phase in plan.phases)))
+    axes.set_ylim(0, 1.35 * highest)
     axes.legend(ncols=3, loc="upper left", columnspacing=1.0, handlelength=1.6)
     axes.set_title("Sampling")
 
