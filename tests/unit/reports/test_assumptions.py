@@ -21,7 +21,13 @@ def test_each_promise_takes_its_own_for_granted() -> None:
         " ".join(assumptions_of(promise=promise, accountant="rdp", foreign_code=()))
         for promise in ("inside", "released")
     )
-    for words in ("stay inside for good", "no deduplication", "never at a certain number", "on nothing else", "invoices"):
+    for words in (
+        "stay inside for good",
+        "no deduplication",
+        "never at a certain number",
+        "on nothing else",
+        "invoices",
+    ):
         assert words in inside
         assert words not in released
     assert "drawn at random without looking" in inside
