@@ -155,7 +155,7 @@ def test_every_document_states_the_promise(folder: Path, tmp_path: Path) -> None
         assert words.short in " ".join(documents[name].split()), name
     for name in ("report.html", "report.json", "c.pdf.json", "card"):
         assert words.meaning in documents[name], name
-    assert "whether and when it was labelled" in " ".join(documents["c.pdf"].split())
+    assert words.in_full in " ".join(documents["c.pdf"].split())
     assert words.short in " ".join(dpal("status", folder).stdout.split())
 
 

@@ -76,7 +76,6 @@ def export_model(
         raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
     learner = model.at(state)
     write_whole(path, learner.export)
-    words = WORDS[status.selections]
     scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
     return {
         "file": str(file),
@@ -90,7 +89,7 @@ def export_model(
         "delta": status.target_delta,
         "is_private": status.is_private,
         "selections": status.selections,
-        "selections_in_words": f"{words.short} {words.meaning}" if status.is_private else None,
+        "selections_in_words": WORDS[status.selections].in_full if status.is_private else None,
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         # None if the model came from Python.

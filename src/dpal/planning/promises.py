@@ -28,6 +28,10 @@ class PromiseWords:
     # What it takes for granted, beyond what both promises do.
     assumptions: tuple[str, ...]
 
+    @property
+    def in_full(self) -> str:
+        return f"{self.short} {self.meaning}"
+
 
 WORDS = {
     INSIDE: PromiseWords(

@@ -36,7 +36,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         else None,
         "protects_little": _little(plan) is not None,
         "selections": plan.setting.promise,
-        "selections_in_words": words.meaning if verification.is_private else None,
+        "selections_in_words": words.in_full if verification.is_private else None,
         "status": _public_status(status),
         "verification": verification.to_json(),
         "plan": plan.to_json(),

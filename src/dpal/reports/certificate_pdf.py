@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dpal.reports.figures import COLOURS, RC
 from dpal.reports.plain_words import LITTLE, exactly, parameter, spaced
 from dpal.reports.signature import checked_signature
-from dpal.selection.selection import INSIDE
 
 # A4, in inches.
 _WIDTH, _HEIGHT = 8.27, 11.69
@@ -61,13 +60,14 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     )
     first.heading("What it means")
     first.paragraph(certificate["worst_case"])
-    first.paragraph(certificate["selections_in_words"])
+    first.heading("Selections")
+    first.paragraph(f"{certificate['selections_in_short']} {certificate['selections_in_words']}")
     first.heading("What was promised")
     first.pairs(
         [
             ("promise", f"ε = {exactly(certificate['epsilon_budget'])}, δ = {exactly(certificate['delta'])}"),
             ("spent", f"ε = {certificate['epsilon']:.6f}"),
-            ("selections", "stay inside" if certificate["selections"] == INSIDE else "are released"),
+            ("selections", certificate["selections"]),
             ("unit of privacy", certificate["unit"]),
             ("adjacency", certificate["adjacency"]),
             ("accountant", f"{certificate['accountant']}, {certificate['accounting']} accounting"),
