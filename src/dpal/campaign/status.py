@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dpal.campaign.facts import Selected
 from dpal.campaign.ledger import epsilon_spent
 from dpal.campaign.state import Finish, Nothing, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.labels.answers import CANNOT_TELL, SKIPPED
@@ -144,3 +145,13 @@ def _words(step: Step) -> str:
             return "finish"
         case Nothing():
             return "nothing: the campaign is finished"
+
+
+def words_of_selection(fact: Selected, plan: Plan) -> str:
+    """What is said when a selection is made. Where selections stay inside, without a number."""
+    what = "the initial set" if fact.group == 0 else f"query {fact.group}"
+    if plan.setting.promise == INSIDE:
+        return f"{what} is selected; how many records it asks for is internal (dpal status)"
+    planned = plan.groups[fact.group].size
+    fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
+    return f"{len(fact.to_label):,} records selected for {what}{fewer}"
