@@ -144,7 +144,7 @@ def test_no_command_replaces_a_file_without_being_told(desk: Path, tmp_path: Pat
         for name in names:
             (tmp_path / name).write_text("mine")
             done = dpal(*words, cwd=desk, codes=(2,))
-            assert "is there already" in done.stderr, words
+            assert "exists already" in done.stderr, words
             assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "mine"}, words
             (tmp_path / name).unlink()
     for words, names in commands[:5]:

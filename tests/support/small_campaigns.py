@@ -34,6 +34,8 @@ def small_plan(**changed: Any) -> dpal.Plan:
         "batch_size": 10,
         "epochs": 1,
         "accountant": "rdp",
+        # Scouting would say that choosing does not pay in so small a pool, and plan without queries.
+        "planner": "step-amplification",
     }
     return dpal.plan(**(options | changed))
 
@@ -64,6 +66,18 @@ def linear_model() -> Any:
 
     torch.manual_seed(1)
     return torch.nn.Linear(4, 2)
+
+
+def linear_campaign(folder: Path, pool: Pool | None = None, **options: Any) -> Campaign:
+    """A new campaign on the linear pool, or another pool, that labels itself."""
+    chosen = {"plan": linear_plan(), "model": linear_model(), "oracle": "simulated"} | options
+    return Campaign.create(folder, pool=linear_pool() if pool is None else pool, **chosen)
+
+
+def linear_opened(folder: Path, pool: Pool | None = None, **options: Any) -> Campaign:
+    """The same campaign, opened again."""
+    pool = linear_pool() if pool is None else pool
+    return Campaign.open(folder, pool=pool, **({"model": linear_model()} | options))
 
 
 def create(folder: Path, *, seed: int | None = 7, oracle: str = "simulated", **changed: Any) -> Campaign:

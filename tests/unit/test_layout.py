@@ -1,8 +1,9 @@
-"""Tests mirror the sources file for file, and files have a size that a reader can take in."""
+"""Imports point one way, tests are named for the sources they test, and files have a size that a reader can take in."""
 
 from pathlib import Path
 
 import pytest
+from imports import violations
 
 import dpal
 
@@ -51,3 +52,28 @@ def test_exceptions_are_still_needed() -> None:
         assert (TESTS / path).is_file() and not (PACKAGE / path.with_name(path.name.removeprefix("test_"))).is_file()
     for name in SHORT:
         assert length(PACKAGE / name) < SHORTEST, name
+
+
+def test_imports_point_one_way() -> None:
+    assert violations(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("privacy/bad.py", "from dpal.planning import plan"),
+        ("privacy/bad.py", "import torch"),
+        ("privacy/bad.py", "import torch.nn.functional"),
+        ("selection/bad.py", "from dpal import cli"),
+        ("selection/bad.py", "from dpal.planning.plan import Plan"),
+        ("training/bad.py", "from dpal.selection.scores import entropy"),
+        ("selection/bad.py", "from ..training import loop"),
+        ("errors.py", "from .privacy import checks"),
+        ("somewhere/new.py", "from dpal.errors import DpalError"),
+    ],
+)
+def test_a_wrong_import_is_found(tmp_path: Path, file: str, line: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(line + "\n")
+    assert len(violations(tmp_path)) == 1

@@ -1,4 +1,4 @@
-"""The program itself, and what its commands share: the options --force and --json, and exit codes."""
+"""The program itself, and what its commands share: a campaign's folder, --force, --json, and exit codes."""
 
 import os
 from pathlib import Path
@@ -12,6 +12,7 @@ from dpal.errors import DpalError, InvalidArgument
 # Exit codes besides 0 for done and 1 for the unexpected.
 WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
 
+Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
@@ -40,5 +41,5 @@ def require_free(*files: Path | None, force: bool = False) -> None:
             raise InvalidArgument("the file to write", str(file), "a file in a folder that exists")
         if not force and os.path.lexists(file):
             raise DpalError(
-                f"{file} is there already. Choose another name, or replace it with --force. Nothing was written."
+                f"{file} exists already. Choose another name, or replace it with --force. Nothing was written."
             )

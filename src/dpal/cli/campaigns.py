@@ -16,7 +16,7 @@ from dpal.campaign.config import checked_config, read_config
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.files import write_text
 from dpal.campaign.layout import REPORT
-from dpal.cli.app import Force, app, require_free
+from dpal.cli.app import DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
 from dpal.cli.questions import ask
 from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
@@ -26,10 +26,6 @@ from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
 from dpal.selection.selection import PROMISES
 
-_WAITING, _DAMAGED, _STOPPED = 3, 5, 130
-
-Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,7 +122,7 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
         status = opened.run()
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
-        sys.exit(_STOPPED)
+        sys.exit(STOPPED)
     except CampaignBusy:
         raise
     except Exception as error:
@@ -140,7 +136,7 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
         if status.is_waiting:
             console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_waiting:
-        sys.exit(_WAITING)
+        sys.exit(WAITING)
 
 
 def _how_to_continue(opened: Campaign, campaign: Path) -> str | None:
@@ -240,7 +236,7 @@ def verify(
     else:
         Console().print(verification_view(verification))
     if not verification.holds:
-        sys.exit(_DAMAGED)
+        sys.exit(DAMAGED)
 
 
 @app.command()

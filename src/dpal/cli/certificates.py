@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from dpal.cli.app import DAMAGED, AsJson, Force, app, require_free
+from dpal.cli.app import DAMAGED, AsJson, Folder, Force, app, require_free
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly
 
@@ -41,7 +41,7 @@ def new_key_pair(
 
 @app.command()
 def certificate(
-    campaign: Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")],
+    campaign: Folder,
     to: Annotated[
         Path, typer.Option(help="The PDF to write; the JSON file is named FILE.pdf.json.", metavar="FILE.pdf")
     ],

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
-from dpal.cli.app import app
+from dpal.cli.app import AsJson, Folder, app
 from dpal.labels.label_files import TABLE
 from dpal.selection.selection import INSIDE
 
@@ -23,9 +23,6 @@ FOR_LABELLING = (
 
 labels_app = typer.Typer(no_args_is_help=True, help="Give records to people and import their labels.")
 app.add_typer(labels_app, name="labels")
-
-Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @labels_app.command("export")

@@ -139,7 +139,7 @@ def opened(encoded: Path | bytes, name: str) -> Any:
             "8-bit grey or colour is read, since any scaling of more bits would be a guess; convert it first."
         )
     if frames > 1:
-        raise BadData(f"The image of record {name!r} has {frames:,} frames or pages. Keep the one that is meant.")
+        raise BadData(f"The image of record {name!r} has {frames:,} frames or pages. Keep the one you want.")
     if transparent:
         raise BadData(
             f"The image of record {name!r} has transparent pixels, and what is behind them would be a guess. Put it on "

@@ -74,6 +74,18 @@ _LARGE: dict[str, Any] = {
     "epochs_of_campaign": 150,
 }
 _LONGER: dict[str, Any] = {**_LARGE, "epochs": 300, "epochs_of_campaign": 300}
+# The paper's settings for BloodCell.
+_SMALL: dict[str, Any] = {
+    "source": "table",
+    "initial_size": 1_024,
+    "query_sizes": (1_024, 300, 100, 52),
+    "batch_size": 512,
+    "epochs": 90,
+    "epochs_of_campaign": 105,
+    "learning_rate": 2e-3,
+    "model": "resnet9",
+    "target_delta": 1 / 2_500,
+}
 _CELLS: dict[str, Any] = {"image": "image", "label": "label", "id_column": "id", "channels": 3}
 _BLOOD = ("basophil", "eosinophil", "erythroblast", "ig", "lymphocyte", "monocyte", "neutrophil", "platelet")
 _SKIN = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")
@@ -118,37 +130,21 @@ TASKS: dict[str, Task] = {
         Task(
             name="bloodcell-resnet9",
             title="BloodCell, ResNet-9",
-            source="table",
             train=_cells("bloodcell_128/train.parquet", _BLOOD, 128),
             test=_cells("bloodcell_128/test.parquet", _BLOOD, 128),
             pool_size=11_952,
-            initial_size=1_024,
-            query_sizes=(1_024, 300, 100, 52),
-            batch_size=512,
-            epochs=90,
-            epochs_of_campaign=105,
-            learning_rate=2e-3,
-            model="resnet9",
+            **_SMALL,
             model_options={"channels": 3, "classes": 8},
-            target_delta=1 / 2_500,
             remark="A random split of the same images; the paper's own split is not published with them.",
         ),
         Task(
             name="skinlesion-resnet9",
             title="Skin lesions, ResNet-9",
-            source="table",
             train=_cells("skinlesion_64/train.parquet", _SKIN, 64),
             test=_cells("skinlesion_64/test.parquet", _SKIN, 64),
             pool_size=7_980,
-            initial_size=1_024,
-            query_sizes=(1_024, 300, 100, 52),
-            batch_size=512,
-            epochs=90,
-            epochs_of_campaign=105,
-            learning_rate=2e-3,
-            model="resnet9",
+            **_SMALL,
             model_options={"channels": 3, "classes": 7},
-            target_delta=1 / 2_500,
             metric="balanced_accuracy",
             remark="Not in the paper: imbalanced, as its RetinalOCT; hyperparameters of BloodCell.",
         ),

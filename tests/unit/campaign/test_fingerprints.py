@@ -5,13 +5,12 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from pictures import write_png
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_campaign, linear_opened, linear_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
@@ -24,15 +23,6 @@ from dpal.reports.campaign_report import write_report
 from dpal.training import sources
 
 KEY = b"k" * 32
-
-
-def made(folder: Path, pool: Pool, **options: Any) -> Campaign:
-    chosen = {"plan": linear_plan(), "model": linear_model(), "oracle": "simulated"} | options
-    return Campaign.create(folder, pool=pool, **chosen)
-
-
-def opened(folder: Path, pool: Pool, **options: Any) -> Campaign:
-    return Campaign.open(folder, pool=pool, **({"model": linear_model()} | options))
 
 
 def changed(pool: Pool, values: np.ndarray) -> Pool:
@@ -61,30 +51,30 @@ def test_no_two_records_have_one_fingerprint() -> None:
 
 def test_edited_and_swapped_rows_are_refused_by_id(tmp_path: Path) -> None:
     pool = linear_pool()
-    made(tmp_path / "c", pool)
+    linear_campaign(tmp_path / "c", pool)
     edited = values_of(pool)
     edited[7, 2] += 1e-6
     with pytest.raises(RecordsChanged, match=r"(?s)1 record.*'r07'.*dpal withdraw .* r07.*Nothing was charged"):
-        opened(tmp_path / "c", changed(pool, edited))
+        linear_opened(tmp_path / "c", changed(pool, edited))
     swapped = values_of(pool)
     swapped[[3, 4]] = swapped[[4, 3]]
     with pytest.raises(RecordsChanged, match=r"2 record.*'r03', 'r04'"):
-        opened(tmp_path / "c", changed(pool, swapped))
+        linear_opened(tmp_path / "c", changed(pool, swapped))
     assert Campaign(tmp_path / "c").state().charges == ()
-    assert opened(tmp_path / "c", pool).run().stage == "finished"
+    assert linear_opened(tmp_path / "c", pool).run().stage == "finished"
 
 
 def test_sorted_rows_without_ids_are_refused_and_with_ids_change_nothing(tmp_path: Path) -> None:
     with_ids = linear_pool()
     without = from_arrays(values_of(with_ids), classes=["no", "yes"], labels=with_ids.labels)
-    made(tmp_path / "rows", without)
+    linear_campaign(tmp_path / "rows", without)
     backwards = from_arrays(values_of(with_ids)[::-1].copy(), classes=["no", "yes"], labels=with_ids.labels)
     with pytest.raises(RecordsChanged, match=r"24 record.*row numbers"):
-        opened(tmp_path / "rows", backwards)
+        linear_opened(tmp_path / "rows", backwards)
     releases = []
     for name, pool in (("as it was", with_ids), ("sorted", with_ids.take(with_ids.ids[::-1]))):
-        made(tmp_path / name, with_ids, seed=3, not_private=True)
-        opened(tmp_path / name, pool).run()
+        linear_campaign(tmp_path / name, with_ids, seed=3, not_private=True)
+        linear_opened(tmp_path / name, pool).run()
         state = Campaign(tmp_path / name).state()
         releases.append(([each.to_label for each in state.selected], [each.sha256 for each in state.trained]))
     assert releases[0] == releases[1]
@@ -132,12 +122,14 @@ def picture_model() -> torch.nn.Module:
 
 def picture_campaign(tmp_path: Path) -> Campaign:
     pool = pictures(tmp_path / "scans")
-    return made(tmp_path / "c", pool, model=picture_model(), oracle=lambda name, image: "yes" if name > "11" else "no")
+    return linear_campaign(
+        tmp_path / "c", pool, model=picture_model(), oracle=lambda name, image: "yes" if name > "11" else "no"
+    )
 
 
 def reopened(tmp_path: Path, pool: Pool | None = None) -> Campaign:
     pool = pictures(tmp_path / "scans") if pool is None else pool
-    return opened(
+    return linear_opened(
         tmp_path / "c", pool, model=picture_model(), oracle=lambda name, image: "yes" if name > "11" else "no"
     )
 
@@ -198,14 +190,14 @@ def test_streamed_records_are_compared_before_the_charge_and_at_every_reading(
         shutil.copy2(scans / "01.png", file)
         return "yes" if name > "11" else "no"
 
-    campaign = opened(tmp_path / "c", pictures(scans), model=picture_model(), oracle=expert)
+    campaign = linear_opened(tmp_path / "c", pictures(scans), model=picture_model(), oracle=expert)
     with pytest.raises(RecordsChanged, match=r"(?s)'13.png'.*Nothing was charged"):
         campaign.run()
     assert not any(isinstance(charge, ChargedTraining) for _, charge in campaign.state().charges)
     file.write_bytes(before)
     backup = shutil.copytree(scans, tmp_path / "backup")
     pool, records = counted(scans)
-    campaign = opened(tmp_path / "c", pool, model=picture_model(), oracle=lambda name, image: "no")
+    campaign = linear_opened(tmp_path / "c", pool, model=picture_model(), oracle=lambda name, image: "no")
     original = records.read
 
     def read(positions: Positions) -> Values:
@@ -232,23 +224,23 @@ def test_a_memory_map_is_compared_when_its_file_has_changed(tmp_path: Path) -> N
     def pool() -> Pool:
         return from_numpy_file(tmp_path / "values.npy", labels=tmp_path / "labels.npy", classes=["no", "yes"])
 
-    made(tmp_path / "c", pool())
+    linear_campaign(tmp_path / "c", pool())
     again = pool()
     records = Counted(again.records)
-    opened(tmp_path / "c", replace(again, records=records))
+    linear_opened(tmp_path / "c", replace(again, records=records))
     assert records.reads == 0
     values[11] *= 2
     np.save(tmp_path / "values.npy", values)
     with pytest.raises(RecordsChanged, match=r"1 record.*'11'.*row numbers"):
-        opened(tmp_path / "c", pool())
+        linear_opened(tmp_path / "c", pool())
     values[11] /= 2
     np.save(tmp_path / "values.npy", values)
-    assert opened(tmp_path / "c", pool()).run().stage == "finished"
+    assert linear_opened(tmp_path / "c", pool()).run().stage == "finished"
 
 
 def test_people_are_shown_the_records_of_the_campaign_or_none(tmp_path: Path) -> None:
     pool = linear_pool()
-    campaign = made(tmp_path / "c", pool, oracle="files")
+    campaign = linear_campaign(tmp_path / "c", pool, oracle="files")
     campaign.run()
     asked, others = campaign.state().groups[0], set(pool.ids.tolist()) - set(campaign.state().groups[0])
     for name, refused in ((asked[0], True), (min(others), False)):
@@ -264,21 +256,21 @@ def test_people_are_shown_the_records_of_the_campaign_or_none(tmp_path: Path) ->
 
 def test_an_exchanged_file_of_contents_is_noticed(tmp_path: Path) -> None:
     other = changed(linear_pool(), values_of(linear_pool()) + 1)
-    made(tmp_path / "c", linear_pool())
-    made(tmp_path / "other", other)
+    linear_campaign(tmp_path / "c", linear_pool())
+    linear_campaign(tmp_path / "other", other)
     assert Campaign(tmp_path / "c").verify().holds
     shutil.copy(tmp_path / "other" / CONTENTS, tmp_path / "c" / CONTENTS)
     with pytest.raises(DamagedCampaign, match=CONTENTS):
-        opened(tmp_path / "c", other)
+        linear_opened(tmp_path / "c", other)
     verification = Campaign(tmp_path / "c").verify()
     assert [check.what for check in verification.checks if not check.holds] == ["files"]
     (tmp_path / "c" / CONTENTS).unlink()
     with pytest.raises(DamagedCampaign, match=CONTENTS):
-        opened(tmp_path / "c", linear_pool())
+        linear_opened(tmp_path / "c", linear_pool())
 
 
 def test_fingerprints_are_released_nowhere(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c", linear_pool())
+    campaign = linear_campaign(tmp_path / "c", linear_pool())
     campaign.run()
     contents = campaign.contents()
     write_report(tmp_path / "c", tmp_path / "report.html")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from pictures import write_png
-from small_campaigns import create, linear_held_out, linear_model, linear_plan, linear_pool, small_pool
+from small_campaigns import create, linear_campaign, linear_held_out, linear_opened, linear_pool, small_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.fingerprints import text_fingerprints
@@ -18,15 +18,6 @@ from dpal.data.records import TextRecords
 from dpal.errors import BadData
 
 KEY = b"k" * 32
-
-
-def made(folder: Path, pool: Pool, **options: Any) -> Campaign:
-    chosen = {"plan": linear_plan(), "model": linear_model(), "oracle": "simulated"} | options
-    return Campaign.create(folder, pool=pool, **chosen)
-
-
-def opened(folder: Path, pool: Pool, **options: Any) -> Campaign:
-    return Campaign.open(folder, pool=pool, **({"model": linear_model()} | options))
 
 
 def values_of(pool: Pool) -> np.ndarray:
@@ -55,22 +46,22 @@ def test_a_held_out_set_that_shares_records_with_the_pool_is_refused(tmp_path: P
         (replace(linear_held_out(), ids=np.asarray([f"r{n + 20:02d}" for n in range(40)])), "shares 4 id"),
     ):
         with pytest.raises(BadData, match=f"held-out set shares.*{message.removeprefix('shares ')}"):
-            made(tmp_path / "c", pool, evaluation=evaluation, evaluation_is_public=True)
+            linear_campaign(tmp_path / "c", pool, evaluation=evaluation, evaluation_is_public=True)
         assert not (tmp_path / "c").exists()
-    made(tmp_path / "c", pool, evaluation=linear_held_out(), evaluation_is_public=True)
+    linear_campaign(tmp_path / "c", pool, evaluation=linear_held_out(), evaluation_is_public=True)
     for evaluation in (pool, copies):
         with pytest.raises(BadData, match="held-out set shares"):
-            opened(tmp_path / "c", pool, evaluation=evaluation, evaluation_is_public=True)
-    assert opened(tmp_path / "c", pool, evaluation=linear_held_out(), evaluation_is_public=True).run().stage
+            linear_opened(tmp_path / "c", pool, evaluation=evaluation, evaluation_is_public=True)
+    assert linear_opened(tmp_path / "c", pool, evaluation=linear_held_out(), evaluation_is_public=True).run().stage
 
 
 def test_row_numbers_say_nothing_about_who_is_held_out(tmp_path: Path) -> None:
     pool, other = linear_pool(), linear_held_out(10)
     rows = from_arrays(values_of(pool), classes=["no", "yes"], labels=pool.labels)
     held_out = from_arrays(values_of(other), classes=["no", "yes"], labels=other.labels)
-    made(tmp_path / "c", rows, evaluation=held_out, evaluation_is_public=True)
+    linear_campaign(tmp_path / "c", rows, evaluation=held_out, evaluation_is_public=True)
     with pytest.raises(BadData, match="contents of 24 record"):
-        made(tmp_path / "d", rows, evaluation=rows, evaluation_is_public=True)
+        linear_campaign(tmp_path / "d", rows, evaluation=rows, evaluation_is_public=True)
 
 
 def test_parts_of_a_published_dataset_are_told_apart_by_their_ids(tmp_path: Path) -> None:
@@ -101,14 +92,14 @@ def test_held_out_images_are_compared_when_they_are_measured(tmp_path: Path) -> 
         return "no"
 
     options: dict[str, Any] = {"model": picture_model(), "oracle": expert, "evaluation_is_public": True}
-    made(tmp_path / "c", pool, evaluation=held_out(), **options)
+    linear_campaign(tmp_path / "c", pool, evaluation=held_out(), **options)
     shutil.copy(tmp_path / "scans/07.png", tmp_path / "held/no/2.png")
-    campaign = opened(tmp_path / "c", pool, evaluation=held_out(), **options)
+    campaign = linear_opened(tmp_path / "c", pool, evaluation=held_out(), **options)
     with pytest.raises(BadData, match="contents of 1 record"):
         campaign.run()
     assert campaign.state().evaluated == ()
     write_png(tmp_path / "held/no/2.png", np.full((8, 8, 1), 209, dtype=np.uint8))
-    assert opened(tmp_path / "c", pool, evaluation=held_out(), **options).run().stage == "finished"
+    assert linear_opened(tmp_path / "c", pool, evaluation=held_out(), **options).run().stage == "finished"
 
 
 def test_held_out_texts_are_compared_as_they_are_written(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_campaign
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import to_text
@@ -18,12 +18,8 @@ from dpal.campaign.writer import writing
 from dpal.errors import DamagedCampaign
 
 
-def made(folder: Path) -> Campaign:
-    return Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle="simulated")
-
-
 def test_facts_that_someone_else_adds_are_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     reader = Reader(tmp_path / "c")
     assert reader.state().last == 1
     starts: list[int] = []
@@ -47,7 +43,7 @@ def test_facts_that_someone_else_adds_are_taken_in(tmp_path: Path, monkeypatch: 
 
 
 def test_an_older_or_another_database_is_refused(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     shutil.copytree(tmp_path / "c", tmp_path / "older")
     campaign.run()
     reader = Reader(tmp_path / "c")
@@ -78,7 +74,7 @@ def rewritten(folder: Path, number: int, *, fits: bool = True, **columns: str) -
 
 
 def test_a_fact_that_changed_since_it_was_read_is_refused(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     campaign.run()
     rewritten(tmp_path / "c", campaign.state().last, at="2000-01-01T00:00:00.000+00:00")
     # A new process finds a chain that fits; this one has seen another.
@@ -91,7 +87,7 @@ def test_a_fact_that_changed_since_it_was_read_is_refused(tmp_path: Path) -> Non
 
 def test_verify_reads_everything_again(tmp_path: Path) -> None:
     """Also facts that this process has read or written itself."""
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     campaign.run()
     assert campaign.verify().holds
     rewritten(tmp_path / "c", 2, fits=False, at="then")
@@ -101,7 +97,7 @@ def test_verify_reads_everything_again(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_not_the_recorded_one_is_refused(tmp_path: Path) -> None:
     """Even with a chain that fits."""
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     body = to_text(campaign.state().created).replace('"target_epsilon":8', '"target_epsilon":9')
     rewritten(tmp_path / "c", 1, body=body)
     with pytest.raises(DamagedCampaign, match="hash that was recorded"):

@@ -1,28 +1,17 @@
 """The model has the weights that the facts name, and its export can be used elsewhere."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_campaigns import create, linear_model, linear_plan, linear_pool, small_pool
+from small_campaigns import create, linear_campaign, linear_model, linear_opened, linear_plan, linear_pool, small_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.files import digest
-from dpal.data import Pool
 from dpal.errors import DamagedCampaign
 from dpal.models.registry import build_model
-
-
-def made(folder: Path, pool: Pool, **options: Any) -> Campaign:
-    chosen = {"plan": linear_plan(), "model": linear_model(), "oracle": "simulated"} | options
-    return Campaign.create(folder, pool=pool, **chosen)
-
-
-def opened(folder: Path, pool: Pool, **options: Any) -> Campaign:
-    return Campaign.open(folder, pool=pool, **({"model": linear_model()} | options))
 
 
 def test_a_model_of_another_shape_is_refused_before_any_charge(tmp_path: Path) -> None:
@@ -53,13 +42,13 @@ def test_an_exported_model_can_be_used_by_what_its_card_says(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("average", [0.9, None])
 def test_the_recorded_hash_is_that_of_the_exported_model(tmp_path: Path, average: float | None) -> None:
-    campaign = made(tmp_path / "c", linear_pool(), training={"average": average})
+    campaign = linear_campaign(tmp_path / "c", linear_pool(), training={"average": average})
     campaign.run()
     trained = campaign.state().trained
     assert len({each.export_sha256 for each in trained}) == len(trained) == 3
     for number in range(2):
         file = tmp_path / f"{number}.safetensors"
-        card = opened(tmp_path / "c", linear_pool()).export_model(file)
+        card = linear_opened(tmp_path / "c", linear_pool()).export_model(file)
         assert card["sha256"] == digest(file) == trained[-1].export_sha256
     assert not list((tmp_path / "c/checkpoints").glob(".*"))
 
@@ -67,7 +56,7 @@ def test_the_recorded_hash_is_that_of_the_exported_model(tmp_path: Path, average
 def test_a_checkpoint_tells_nothing_but_weights(tmp_path: Path) -> None:
     from safetensors import safe_open
 
-    campaign = made(tmp_path / "c", linear_pool())
+    campaign = linear_campaign(tmp_path / "c", linear_pool())
     campaign.run()
     for each in campaign.state().trained:
         with safe_open(tmp_path / "c" / each.file, framework="np") as file:

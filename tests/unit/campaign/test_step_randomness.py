@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_campaign, linear_opened
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
@@ -18,15 +18,6 @@ from dpal.errors import DamagedCampaign
 
 class Died(BaseException):
     """The process dies here, as far as one process can show it."""
-
-
-def made(folder: Path) -> Campaign:
-    """A campaign whose keys come from the system."""
-    return Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle="simulated")
-
-
-def reopened(folder: Path) -> Campaign:
-    return Campaign.open(folder, pool=linear_pool(), model=linear_model())
 
 
 class Witness:
@@ -93,7 +84,7 @@ def _through_the_database(witness: Witness, *, put: bool) -> None:
 
 
 def test_no_key_is_anywhere_after_its_step_not_even_in_an_unlinked_journal(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     with watched(tmp_path / "c") as witness:
         assert campaign.run().stage == "finished"
         # Three selections and three phases, each with a key of its own.
@@ -103,7 +94,7 @@ def test_no_key_is_anywhere_after_its_step_not_even_in_an_unlinked_journal(tmp_p
 
 
 def test_a_key_that_went_through_the_database_is_found_in_a_journal(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     with watched(tmp_path / "c", plant=True) as witness:
         assert campaign.run().stage == "finished"
         found = witness.places_with_keys()
@@ -163,7 +154,7 @@ def died_at(folder: Path, wanted: str, hits: int = 1) -> None:
     fault_points.reached = reached
     try:
         with pytest.raises(Died):
-            reopened(folder).run()
+            linear_opened(folder).run()
     finally:
         fault_points.reached = original
 
@@ -176,25 +167,25 @@ def test_what_a_dead_process_leaves_is_erased_and_the_campaign_holds(
     tmp_path: Path, point: str, keys_left: int
 ) -> None:
     folder = tmp_path / "c"
-    made(folder)
+    linear_campaign(folder)
     died_at(folder, point)
     assert len(SealedKeys(folder).charges()) == keys_left
     # A committed charge always has its key, and verify clears away every other.
     open_charge = Campaign(folder).state().open_charge
     assert Campaign(folder).verify().holds
     assert SealedKeys(folder).charges() == ([] if open_charge is None else [open_charge[0]])
-    assert reopened(folder).run().stage == "finished"
+    assert linear_opened(folder).run().stage == "finished"
     assert SealedKeys(folder).charges() == []
     assert Campaign(folder).verify().holds
 
 
 def test_the_key_of_an_open_charge_that_is_gone_is_noticed(tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    made(folder)
+    linear_campaign(folder)
     died_at(folder, "train.charged")
     (charge,) = SealedKeys(folder).charges()
     SealedKeys(folder).erase(charge)
     found = Campaign(folder).verify()
     assert [check.what for check in found.checks if not check.holds] == ["releases"]
     with pytest.raises(DamagedCampaign, match="sealed key"):
-        reopened(folder).run()
+        linear_opened(folder).run()

@@ -70,3 +70,24 @@ def test_a_cut_that_asks_for_everyone_verifies_and_does_not_say_so(
     state = campaign.state()
     fewer = replace(state, selected=(replace(state.selected[0], to_label=state.groups[0][1:]), *state.selected[1:]))
     assert not _sizes_check(fewer, campaign.plan).holds
+
+
+def test_a_cut_may_ask_for_more_than_were_planned_to_be_left(tmp_path: Path) -> None:
+    # After a first cut that asked for nobody, the second one has more to choose from than its plan says.
+    campaign = Campaign.create(
+        tmp_path / "c",
+        plan=linear_plan(),
+        pool=linear_pool(),
+        model=linear_model(),
+        oracle="simulated",
+        seed=7,
+        not_private=True,
+    )
+    campaign.run()
+    state, plan = campaign.state(), campaign.plan
+    left = [name for name in linear_pool().ids.tolist() if name not in state.groups[0]]
+    assert len(left) > plan.selections[1].unlabelled
+    nobody, everybody = replace(state.selected[1], to_label=()), replace(state.selected[2], to_label=tuple(left))
+    assert _sizes_check(replace(state, selected=(state.selected[0], nobody, everybody)), plan).holds
+    twice = replace(nobody, to_label=tuple(f"another {number}" for number in range(len(left))))
+    assert not _sizes_check(replace(state, selected=(state.selected[0], twice, everybody)), plan).holds

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_campaign, linear_opened, linear_plan, linear_pool
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
@@ -38,15 +37,6 @@ def dying_at(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
         yield
 
 
-def made(folder: Path, **options: Any) -> Campaign:
-    chosen = {"plan": linear_plan(), "pool": linear_pool(), "model": linear_model(), "oracle": "simulated"} | options
-    return Campaign.create(folder, **chosen)
-
-
-def opened(folder: Path, pool: Pool | None = None, **options: Any) -> Campaign:
-    return Campaign.open(folder, pool=pool or linear_pool(), model=linear_model(), **options)
-
-
 def without(*ids: str) -> Pool:
     pool = linear_pool()
     return pool.take([name for name in pool.ids.tolist() if name not in ids])
@@ -62,7 +52,7 @@ def seal_of(folder: Path) -> tuple[int, bytes]:
 
 
 def test_a_withdrawn_record_takes_part_in_nothing(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c", oracle="files")
+    campaign = linear_campaign(tmp_path / "c", oracle="files")
     campaign.run()
     asked = campaign.state().groups[0]
     unasked = next(name for name in linear_pool().ids.tolist() if name not in asked)
@@ -81,7 +71,7 @@ def test_a_withdrawn_record_takes_part_in_nothing(tmp_path: Path) -> None:
     counts = campaign.import_labels(table, without(*gone))
     assert counts == {"new": len(asked) - 1, "corrected": 0, "unchanged": 0, "withdrawn": 1}
     # The records are gone from the data, and the campaign goes on to its end.
-    again = opened(tmp_path / "c", without(*gone), oracle="simulated")
+    again = linear_opened(tmp_path / "c", without(*gone), oracle="simulated")
     assert again.run().stage == "finished"
     state = again.state()
     assert state.withdrawn == set(gone)
@@ -96,7 +86,7 @@ def test_an_answered_record_is_not_trained_on_after_its_withdrawal(tmp_path: Pat
     """Its label was there; the model is the one of a pool that never had it labelled."""
     weights = []
     for name, answer in (("withdrawn", "yes"), ("never answered", "skip")):
-        campaign = made(tmp_path / name, oracle="files", seed=3, not_private=True)
+        campaign = linear_campaign(tmp_path / name, oracle="files", seed=3, not_private=True)
         campaign.run()
         (tmp_path / "all.csv").write_text(
             "id,label\n" + "".join(f"{each},{answer if not n else 'no'}\n" for n, each in enumerate(asked_in(campaign)))
@@ -107,7 +97,9 @@ def test_an_answered_record_is_not_trained_on_after_its_withdrawal(tmp_path: Pat
             broken = np.array(linear_pool().records.read(np.arange(24)))
             # Its row stays in place, and what it holds no longer matters.
             broken[linear_pool().positions([asked_in(campaign)[0]])] = np.nan
-            campaign = opened(tmp_path / name, replace(linear_pool(), records=from_arrays(broken, classes=2).records))
+            campaign = linear_opened(
+                tmp_path / name, replace(linear_pool(), records=from_arrays(broken, classes=2).records)
+            )
         campaign.run()
         weights.append(campaign.state().trained[0].export_sha256)
     assert weights[0] == weights[1]
@@ -118,29 +110,29 @@ def asked_in(campaign: Campaign) -> tuple[str, ...]:
 
 
 def test_unknown_ids_are_all_listed_and_nothing_is_withdrawn(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     with pytest.raises(BadData, match=r"2 id.*'nobody', 'r99'.*No record was withdrawn"):
         campaign.withdraw(["r01", "nobody", "r99"])
     assert campaign.state().withdrawn == frozenset()
     with pytest.raises(RecordsChanged, match="'r01'"):
-        opened(tmp_path / "c", without("r01"))
+        linear_opened(tmp_path / "c", without("r01"))
     assert Campaign(tmp_path / "c").withdraw("r01") == 1
-    assert opened(tmp_path / "c", without("r01")).run().stage == "finished"
+    assert linear_opened(tmp_path / "c", without("r01")).run().stage == "finished"
 
 
 def test_row_numbers_keep_their_rows(tmp_path: Path) -> None:
     values = np.array(linear_pool().records.read(np.arange(24)))
     rows = from_arrays(values, classes=["no", "yes"], labels=linear_pool().labels)
-    made(tmp_path / "c", pool=rows)
+    linear_campaign(tmp_path / "c", pool=rows)
     Campaign(tmp_path / "c").withdraw("5")
     kept = np.arange(24) != 5
     shorter = from_arrays(values[kept], classes=["no", "yes"], labels=linear_pool().labels[kept])
     with pytest.raises(RecordsChanged, match="row numbers"):
-        opened(tmp_path / "c", shorter)
+        linear_opened(tmp_path / "c", shorter)
     emptied = values.copy()
     emptied[5] = 0
     same = from_arrays(emptied, classes=["no", "yes"], labels=linear_pool().labels)
-    assert opened(tmp_path / "c", same).run().stage == "finished"
+    assert linear_opened(tmp_path / "c", same).run().stage == "finished"
 
 
 @pytest.mark.parametrize("point", ["train.charged", "train.step", "train.checkpoint-drafted"])
@@ -148,7 +140,7 @@ def test_row_numbers_keep_their_rows(tmp_path: Path) -> None:
 def test_a_charged_step_gets_a_new_key_and_sees_the_withdrawal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, seed: int | None
 ) -> None:
-    campaign = made(tmp_path / "c", seed=seed, not_private=seed is not None)
+    campaign = linear_campaign(tmp_path / "c", seed=seed, not_private=seed is not None)
     with dying_at(monkeypatch, point):
         campaign.run()
     charge, key = seal_of(tmp_path / "c")
@@ -164,7 +156,7 @@ def test_a_charged_step_gets_a_new_key_and_sees_the_withdrawal(
     assert not any(path.is_file() and key in path.read_bytes() for path in (tmp_path / "c").rglob("*"))
     twin = Path(shutil.copytree(tmp_path / "c", tmp_path / "twin"))
     for folder in (tmp_path / "c", twin):
-        assert opened(folder, without(gone)).run().stage == "finished"
+        assert linear_opened(folder, without(gone)).run().stage == "finished"
         assert Campaign(folder).verify().holds
     states = [Campaign(folder).state() for folder in (tmp_path / "c", twin)]
     # Only one model came of the charge, and not the one that was begun with the withdrawn record.
@@ -175,7 +167,7 @@ def test_a_charged_step_gets_a_new_key_and_sees_the_withdrawal(
 
 
 def test_a_charged_selection_sees_the_withdrawal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign = made(tmp_path / "c", seed=3, not_private=True)
+    campaign = linear_campaign(tmp_path / "c", seed=3, not_private=True)
     with dying_at(monkeypatch, "select.chosen"):
         campaign.run()
     gone = linear_pool().ids.tolist()[:6]
@@ -195,7 +187,7 @@ def test_a_charged_selection_sees_the_withdrawal(tmp_path: Path, monkeypatch: py
 def test_a_model_that_is_made_stays_the_one_of_its_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     with dying_at(monkeypatch, point):
         campaign.run()
     produced = campaign.state().produced
@@ -204,7 +196,7 @@ def test_a_model_that_is_made_stays_the_one_of_its_charge(
     campaign.withdraw(asked_in(campaign)[0])
     assert seal_of(tmp_path / "c") == key
     assert Campaign(tmp_path / "c").verify().holds
-    again = opened(tmp_path / "c", without(asked_in(campaign)[0]))
+    again = linear_opened(tmp_path / "c", without(asked_in(campaign)[0]))
     assert again.run().stage == "finished"
     assert again.state().trained[0].sha256 == produced.sha256
     assert again.state().resumed == 0
@@ -215,7 +207,7 @@ def test_a_model_that_is_made_stays_the_one_of_its_charge(
 def test_a_model_that_is_made_and_lost_is_never_trained_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     with dying_at(monkeypatch, point):
         campaign.run()
     path = tmp_path / "c/checkpoints/phase-1.safetensors"
@@ -226,11 +218,11 @@ def test_a_model_that_is_made_and_lost_is_never_trained_again(
     for harm in (lambda: None, lambda: place.write_bytes(content[:-8] + bytes(8))):
         harm()
         with pytest.raises(DamagedCampaign, match="second model on one charge"):
-            opened(tmp_path / "c").run()
+            linear_opened(tmp_path / "c").run()
         assert campaign.state().last == last
         assert not Campaign(tmp_path / "c").verify().holds
     (tmp_path / "elsewhere").replace(place)
-    assert opened(tmp_path / "c").run().stage == "finished"
+    assert linear_opened(tmp_path / "c").run().stage == "finished"
     assert path.read_bytes() == content
     assert Campaign(tmp_path / "c").verify().holds
 
@@ -238,7 +230,7 @@ def test_a_model_that_is_made_and_lost_is_never_trained_again(
 @pytest.mark.parametrize("selection", ["threshold", "laplace", "exponential", "random"])
 def test_selections_work_on_fewer_records_than_were_planned(tmp_path: Path, selection: str) -> None:
     """So many are withdrawn that the last query cannot be filled."""
-    campaign = made(tmp_path / "c", plan=linear_plan(selection=selection))
+    campaign = linear_campaign(tmp_path / "c", plan=linear_plan(selection=selection))
     campaign.withdraw([f"r{number:02d}" for number in range(9)])
     assert campaign.run().stage == "finished"
     state = campaign.state()
@@ -249,7 +241,7 @@ def test_selections_work_on_fewer_records_than_were_planned(tmp_path: Path, sele
 
 def test_records_that_were_labelled_from_the_start_can_be_withdrawn(tmp_path: Path) -> None:
     initial = linear_pool().ids.tolist()[:8]
-    campaign = made(tmp_path / "c", initial=initial)
+    campaign = linear_campaign(tmp_path / "c", initial=initial)
     campaign.withdraw(initial[:2])
     assert campaign.run().stage == "finished"
     assert list(campaign.state().groups[0]) == initial[2:]
@@ -257,7 +249,7 @@ def test_records_that_were_labelled_from_the_start_can_be_withdrawn(tmp_path: Pa
 
 
 def test_how_many_were_withdrawn_stays_inside(tmp_path: Path) -> None:
-    campaign = made(tmp_path / "c")
+    campaign = linear_campaign(tmp_path / "c")
     campaign.withdraw(["r03", "r04"], reason="the patient said no")
     campaign.run()
     assert campaign.status().internal.withdrawn == 2
@@ -269,7 +261,7 @@ def test_how_many_were_withdrawn_stays_inside(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 17])
 def test_withdrawals_before_the_initial_draw_leave_a_smaller_initial_set(tmp_path: Path, count: int) -> None:
     pool = linear_pool()
-    campaign = made(tmp_path / "c", plan=linear_plan(planner="no-al"))
+    campaign = linear_campaign(tmp_path / "c", plan=linear_plan(planner="no-al"))
     wanted = campaign.plan.groups[0].size
     campaign.withdraw(pool.ids[:count].tolist())
     assert campaign.run().stage == "finished"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from small_campaigns import linear_model, linear_plan, linear_pool
+from small_campaigns import linear_campaign, linear_model, linear_pool
 from torch import nn
 
 from dpal.campaign.campaign import Campaign
@@ -19,8 +19,9 @@ from dpal.campaign.foreign_code import foreign_code, is_same_code
 from dpal.campaign.store import Store
 from dpal.errors import InvalidArgument, MixesRecords
 from dpal.models.small_cnn import SmallCNN
-from dpal.selection.acquisition import ACQUISITIONS, Acquisition, Bald, Entropy, LeastConfidence
+from dpal.selection.acquisition import Acquisition, Bald, Entropy, LeastConfidence
 from dpal.selection.acquisition_checks import is_foreign, require_separate_records, scores_by_record
+from dpal.selection.registry import ACQUISITIONS
 
 Array = NDArray[np.float64]
 
@@ -230,18 +231,13 @@ class Margin(Entropy):
         return found / found.max() if len(found) > 1 else found
 
 
-def made(folder: Path, **options: Any) -> Campaign:
-    given = {"plan": linear_plan(), "pool": linear_pool(), "model": linear_model(), "oracle": "simulated"} | options
-    return Campaign.create(folder, **given)
-
-
 def test_a_campaign_refuses_mixing_when_it_is_made_and_when_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(MixesRecords, match="Margin"):
-        made(tmp_path / "c", acquisition=Margin(classes=2))
+        linear_campaign(tmp_path / "c", acquisition=Margin(classes=2))
     assert not (tmp_path / "c").exists()
-    made(tmp_path / "c", acquisition=Gini(classes=2))
+    linear_campaign(tmp_path / "c", acquisition=Gini(classes=2))
     # The code was changed since.
     monkeypatch.setattr(Gini, "_scores", lambda self, probabilities: MIXING["rank"](probabilities[:, 0]))
     with pytest.raises(MixesRecords, match="Gini"):
@@ -253,7 +249,7 @@ def test_a_campaign_with_foreign_code_runs_and_names_it(tmp_path: Path) -> None:
         pass
 
     torch.manual_seed(3)
-    campaign = made(tmp_path / "c", acquisition=Gini(classes=2, power=3.0), model=nn.Sequential(Head(4, 2)))
+    campaign = linear_campaign(tmp_path / "c", acquisition=Gini(classes=2, power=3.0), model=nn.Sequential(Head(4, 2)))
     created = campaign.state().created
     gini = f"{__name__}:Gini"
     assert created.foreign_code == (gini, f"{__name__}:{Head.__qualname__}")
@@ -279,7 +275,7 @@ def test_a_subclass_is_not_taken_for_what_it_inherits_the_name_of(tmp_path: Path
     class Cautious(Entropy):
         """Called entropy, as its base."""
 
-    made(tmp_path / "c", acquisition=Cautious(classes=2))
+    linear_campaign(tmp_path / "c", acquisition=Cautious(classes=2))
     with pytest.raises(InvalidArgument, match="given again"):
         Campaign.open(tmp_path / "c", pool=linear_pool(), model=linear_model())
 
@@ -287,15 +283,15 @@ def test_a_subclass_is_not_taken_for_what_it_inherits_the_name_of(tmp_path: Path
 @pytest.mark.parametrize("given", [lambda probabilities: probabilities[:, 0], Gini, 3])
 def test_what_is_not_an_acquisition_function_is_explained(tmp_path: Path, given: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"acquisition is .*entropy.*subclass of dpal\.selection\.acquisition"):
-        made(tmp_path / "c", acquisition=given)
-    made(tmp_path / "c")
+        linear_campaign(tmp_path / "c", acquisition=given)
+    linear_campaign(tmp_path / "c")
     with pytest.raises(InvalidArgument, match="subclass of"):
         Campaign.open(tmp_path / "c", pool=linear_pool(), model=linear_model(), acquisition=given)
 
 
 def test_one_for_other_classes_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"classes=3.*classes=2.*as the pool has"):
-        made(tmp_path / "c", acquisition=Entropy(classes=3))
+        linear_campaign(tmp_path / "c", acquisition=Entropy(classes=3))
 
 
 def test_fields_that_no_configuration_can_hold_are_named(tmp_path: Path) -> None:
@@ -304,7 +300,7 @@ def test_fields_that_no_configuration_can_hold_are_named(tmp_path: Path) -> None
         weights: object = None
 
     with pytest.raises(InvalidArgument, match=r"fields of .*Weighted.*weights.*numbers, texts"):
-        made(tmp_path / "c", acquisition=Weighted(classes=2, weights=np.ones(2)))
+        linear_campaign(tmp_path / "c", acquisition=Weighted(classes=2, weights=np.ones(2)))
 
 
 def network() -> nn.Module:

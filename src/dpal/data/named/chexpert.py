@@ -54,7 +54,7 @@ def read_chexpert(folder: Path, part: str, size: int) -> Pool:
     if not table.is_file():
         raise MissingData(
             f"CheXpert is not in {folder}. Accept its terms at https://stanfordmlgroup.github.io/competitions/chexpert/"
-            f", unpack CheXpert-v1.0-small.zip, and put (or link) what is inside there, so that {table} and the folder "
+            f", unpack CheXpert-v1.0-small.zip, and put (or link) its contents there, so that {table} and the folder "
             f"{folder / part} exist. It cannot be downloaded without an account."
         )
     ids: list[str] = []
