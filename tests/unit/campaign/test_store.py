@@ -58,9 +58,9 @@ def test_a_decision_on_an_old_state_is_not_recorded(store: Store) -> None:
 def test_facts_are_neither_changed_nor_removed(store: Store) -> None:
     added(store, created(), charged_selection())
     for statement in ("UPDATE facts SET at = ''", "DELETE FROM facts"):
-        with closing(sqlite3.connect(store.path)) as connection:
-            with pytest.raises(sqlite3.IntegrityError, match="only ever added"):
-                connection.execute(statement)
+        refused = pytest.raises(sqlite3.IntegrityError, match="only ever added")
+        with closing(sqlite3.connect(store.path)) as connection, refused:
+            connection.execute(statement)
     assert len(store.recorded()) == 2
 
 
