@@ -1,0 +1,44 @@
+"""Scouting: short phases that share a part of the first group's budget, then one long phase on everything."""
+
+import pytest
+from small_settings import small_setting
+
+from dpal.planning.naive import no_al
+from dpal.planning.naive_phases import NaivePhases
+from dpal.planning.scouting import Scouting, scouting
+from dpal.planning.setting import Setting
+from dpal.planning.spending import spending
+
+INSIDE = {"selections": "inside", "selection": "cut"}
+
+
+def epsilons(setting: Setting, phases_done: int, plan: Scouting) -> tuple[float, ...]:
+    return spending(setting, plan.schedule(setting), phases_done, setting.certifier).trained
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+def test_scouting_spends_its_share_and_the_rest_is_for_the_long_phase(share: float) -> None:
+    setting, plan = small_setting(**INSIDE), Scouting(epsilon_share=share)
+    scouted = epsilons(setting, 2, plan)[0]
+    # Where a batch would be larger than asked for, it spends less.
+    assert scouted <= share * 8 * (1 + 1e-6)
+    final = spending(setting, plan.schedule(setting), 3, setting.certifier)
+    assert max(*final.groups, final.campaign) <= 8
+    assert final.trained[0] > 7.9
+
+
+def test_phases_have_the_steps_of_training_at_once() -> None:
+    setting = small_setting(**INSIDE)
+    schedule = Scouting(steps_share=0.2).schedule(setting)
+    total = sum(NaivePhases.naive_steps(setting))
+    assert [phase.steps for phase in schedule.phases] == [19, 19, total - 38]
+    assert [len(phase.sampling_probabilities) for phase in schedule.phases] == [1, 2, 3]
+    # While scouting, everyone takes part at one rate.
+    assert all(len(set(phase.sampling_probabilities)) == 1 for phase in schedule.phases[:2])
+    assert schedule.phases[0].expected_batch_size <= setting.batch_size * (1 + 1e-9)
+    assert schedule.phases[-1].expected_batch_size == pytest.approx(setting.batch_size, rel=2e-3)
+
+
+def test_without_queries_there_is_nothing_to_scout_for() -> None:
+    setting = small_setting(**INSIDE, query_sizes=())
+    assert scouting(setting) == no_al(setting)
