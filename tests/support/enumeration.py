@@ -34,6 +34,9 @@ class Branching(Randomness):
     def coins(self, probability: Fraction, count: int):
         return np.array([self.decide([float(probability), float(1 - probability)]) == 0 for _ in range(count)], bool)
 
+    def integers(self, bound: int, count: int):
+        return np.array([self.decide([1 / bound] * bound) for _ in range(count)], dtype=np.int64)
+
     def subset(self, population: int, size: int):
         subsets = list(combinations(range(population), size))
         return np.array(subsets[self.decide([1 / len(subsets)] * len(subsets))], dtype=np.int64)

@@ -159,6 +159,8 @@ class Campaign:
         from dpal.campaign.parts import parts_of
 
         _require_public(evaluation, evaluation_is_public)
+        # The database first: a campaign of another version says so, and its configuration may not be readable.
+        self.reader.known_state()
         read_config(self.folder / CONFIG)
         config = self.reader.config()
         parts = parts_of(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)

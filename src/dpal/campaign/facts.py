@@ -84,6 +84,8 @@ class Selected(Fact):
     to_label: tuple[str, ...] = field(repr=False)
     retired: tuple[str, ...] = field(repr=False)
     threshold: float | None
+    # Random, as for answers: with selections inside, the chain's hash must not confirm a guess about who was chosen.
+    salt: str = field(repr=False, compare=False, default_factory=fresh_salt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

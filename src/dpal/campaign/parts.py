@@ -16,8 +16,9 @@ from dpal.errors import BadData, InvalidArgument
 from dpal.imports import named
 from dpal.labels.oracles import Oracle, OracleLike, as_oracle
 from dpal.models.registry import build_model, maker_of
-from dpal.selection.acquisition import ACQUISITIONS, Acquisition
+from dpal.selection.acquisition import Acquisition
 from dpal.selection.acquisition_checks import require_separate_records
+from dpal.selection.registry import ACQUISITIONS
 from dpal.training.learner import Learner
 from dpal.training.sources import Readable
 

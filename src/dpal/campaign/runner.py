@@ -195,9 +195,8 @@ class Runner:
         selection = self.schedule.selections[group - 1]
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
-        if len(left) == 0:
-            return Chosen(to_label=pool.ids[left], retired=pool.ids[left])
-        scores = self._scores(state, randomness)[left] if selection.reads_scores else np.zeros(len(left))
+        # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
+        scores = self._scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
         fault_points.reached("select.scored")
         return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
@@ -231,8 +230,7 @@ class Runner:
         The last bits of a score, and its dropout masks, may depend on that place.
         """
         acquisition, pool = self.parts.acquisition, self.parts.pool
-        everyone = np.arange(len(pool), dtype=np.int64)
-        logits = self.model.at(state).logits(everyone, passes=acquisition.passes, randomness=randomness)
+        logits = self.model.at(state).logits(np.arange(len(pool)), passes=acquisition.passes, randomness=randomness)
         return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, writer: Writer, phase: int) -> None:

@@ -20,6 +20,8 @@ from dpal.errors import DpalError
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan, Schedule, stated_plan
 from dpal.privacy.rounding import rounded_up
+from dpal.selection.cut import CutSelection
+from dpal.selection.selection import Selection
 
 _TOLERANCE = 1e-9
 _FEW_PHASES = 10
@@ -136,11 +138,16 @@ def _words(step: Select | Train | Finish) -> str:
 def _sizes_check(state: State, plan: Plan) -> Check:
     """No selection took more than planned; the initial set is as large as planned, except for withdrawn records."""
     sizes = [len(selection.to_label) for selection in state.selected]
-    allowed = [plan.groups[0].size, *(selection.largest_number for selection in plan.selections)]
+    allowed = [plan.groups[0].size, *(_most(selection, plan) for selection in plan.selections)]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
     holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))
     holds = holds and len(state.taken()) <= state.created.pool_size
     return Check(what="sizes", holds=holds, detail=f"{sizes} records selected, planned at most {allowed[: len(sizes)]}")
+
+
+def _most(selection: Selection, plan: Plan) -> int:
+    """The most records that a selection may ask for. Where an earlier cut fell short, more are left than planned."""
+    return plan.setting.pool_size if isinstance(selection, CutSelection) else selection.largest_number
 
 
 def _charges_check(state: State, schedule: Schedule) -> Check:

@@ -35,8 +35,8 @@ def as_memory_map(pool: Pool, folder: Path | str) -> Pool:
             _build(pool, place, dtype, shape)
         except OSError as error:
             raise DpalError(
-                f"The memory map {place} cannot be written ({error.strerror}). It needs "
-                f"{pool.records.bytes_each * len(pool):,} bytes in a folder that can be written to. No memory map was made."
+                f"The memory map {place} cannot be written ({error.strerror}). Nothing was written. It needs "
+                f"{pool.records.bytes_each * len(pool):,} bytes in a folder that can be written to."
             ) from error
     try:
         stored = np.load(place, mmap_mode="r", allow_pickle=False)

@@ -148,7 +148,11 @@ def read_proposal(document: object, *, import_code: bool = False) -> tuple[str, 
     top = _object("the plan", document)
     version = _field(top, "schema_version")
     if version != SCHEMA_VERSION:
-        raise InvalidArgument("schema_version", version, f"{SCHEMA_VERSION}: make the plan again with this dpal")
+        raise InvalidArgument(
+            "schema_version",
+            version,
+            f"{SCHEMA_VERSION}. Another version of dpal wrote it: use that one, or make it again",
+        )
     given = dict(_object("setting", _field(top, "setting")))
     for name in ("target_epsilon", "target_delta", "accountant", "accounting", "promise"):
         given[name] = _field(top, name)

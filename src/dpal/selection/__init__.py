@@ -5,7 +5,6 @@ threshold, noisy_scores, exponential, baselines. `registry` gives them names; `q
 """
 
 from dpal.selection.acquisition import (
-    ACQUISITIONS,
     Acquisition,
     Bald,
     Entropy,
@@ -19,7 +18,7 @@ from dpal.selection.cut import CutSelection
 from dpal.selection.exponential import ExponentialSelection
 from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, SampledGaussianSelection
 from dpal.selection.quality import Quality, quality
-from dpal.selection.registry import SELECTIONS
+from dpal.selection.registry import ACQUISITIONS, SELECTIONS
 from dpal.selection.selection import NOBODY, Chosen, Selection, SelectionBudget, top
 from dpal.selection.threshold import ThresholdSelection
 

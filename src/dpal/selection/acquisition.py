@@ -171,8 +171,3 @@ def _normalised_entropy(probabilities: Array, *, multi_label: bool) -> Array:
         binary = -xlogy(probabilities, probabilities) - xlogy(1 - probabilities, 1 - probabilities)
         return binary.mean(axis=-1) / math.log(2)
     return -xlogy(probabilities, probabilities).sum(axis=-1) / math.log(probabilities.shape[-1])
-
-
-ACQUISITIONS: dict[str, type[Acquisition]] = {
-    kind.name: kind for kind in (Random, LeastConfidence, MinimumMargin, Entropy, Bald)
-}

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument, MixesRecords
-from dpal.selection.acquisition import ACQUISITIONS, Acquisition
+from dpal.selection.acquisition import Acquisition
+from dpal.selection.registry import ACQUISITIONS
 
 Array = NDArray[np.float64]
 # As dpal comes: what is added to the registry later is still foreign.

@@ -76,7 +76,7 @@ class CutSelection(Selection):
         """A cut that aims so far below the query size that it is rarely exceeded, at an ε of at most `affordable`."""
         precise = 2 * math.log(1 / (2 * OVERRUN_PROBABILITY)) / (_MARGIN * query_size)
         epsilon = min(max(precise, _PLENTY), affordable)
-        margin = math.floor(2 * math.log(1 / (2 * OVERRUN_PROBABILITY)) / epsilon)
+        margin = math.ceil(2 * math.log(1 / (2 * OVERRUN_PROBABILITY)) / epsilon)
         wanted = max(query_size - margin, (query_size + 1) // 2)
         return cls(query_size=query_size, unlabelled=unlabelled, cut_epsilon=epsilon, wanted=wanted)
 
@@ -104,7 +104,8 @@ class CutSelection(Selection):
 
     @property
     def smallest_pool(self) -> int:
-        return 0
+        # Even when nobody is left a cut is released: that none was would tell that everybody has been asked.
+        return 1
 
     @property
     def resolution(self) -> int:

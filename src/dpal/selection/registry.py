@@ -1,10 +1,11 @@
-"""The kinds of selection by name, and selections from a plan's JSON."""
+"""Acquisition functions and kinds of selection by name, and selections from a plan's JSON."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from dpal.errors import InvalidArgument
 from dpal.imports import named
+from dpal.selection.acquisition import Acquisition, Bald, Entropy, LeastConfidence, MinimumMargin, Random
 from dpal.selection.baselines import HighestScores, RandomSelection
 from dpal.selection.cut import CutSelection
 from dpal.selection.exponential import ExponentialSelection
@@ -12,6 +13,10 @@ from dpal.selection.noisy_scores import GaussianSelection, LaplaceSelection, Sam
 from dpal.selection.recorded import RecordedSelection
 from dpal.selection.selection import Selection
 from dpal.selection.threshold import ThresholdSelection
+
+ACQUISITIONS: dict[str, type[Acquisition]] = {
+    kind.name: kind for kind in (Random, LeastConfidence, MinimumMargin, Entropy, Bald)
+}
 
 SELECTIONS: dict[str, type[Selection]] = {
     kind.name: kind

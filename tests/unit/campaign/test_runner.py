@@ -1,13 +1,17 @@
 """Running: whom the oracle answers, what gets in, and what is kept."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from selections import seeded
 from small_campaigns import linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.state import State
 from dpal.data import from_arrays
 from dpal.errors import BadData, InvalidArgument
 
@@ -102,3 +106,59 @@ def test_what_is_not_answers_is_a_sentence(tmp_path: Path, given: object) -> Non
     )
     with pytest.raises(BadData, match=r"The oracle .*Strange"):
         campaign.run()
+
+
+def cut_campaign(folder: Path, **options: object) -> Campaign:
+    chosen = {"plan": linear_plan(), "pool": linear_pool(), "model": linear_model(), "oracle": "simulated"} | options
+    return Campaign.create(folder, **chosen, seed=7, not_private=True)
+
+
+def labelled_too(state: State, *, ids: list[str]) -> State:
+    """The state in which the last query has asked for these records instead of its own."""
+    last = replace(state.selected[-1], to_label=tuple(ids), retired=())
+    return replace(state, selected=(*state.selected[:-1], last))
+
+
+def test_a_cut_is_released_even_when_nobody_is_left(tmp_path: Path) -> None:
+    # With a blank instead of one record somebody would be left. So that no cut came would tell that it is a record.
+    campaign = cut_campaign(tmp_path / "c")
+    campaign.run()
+    state = campaign.state()
+    before = replace(state, selected=state.selected[:2])
+    others = [name for name in campaign.parts.pool.ids.tolist() if name not in before.groups[0]]
+    for ids in (others, others[1:], others[:1]):
+        chosen = campaign.runner._chosen(labelled_too(before, ids=ids), 2, seeded())
+        assert chosen.threshold is not None
+        assert not set(chosen.to_label.tolist()) & set(ids)
+
+
+@pytest.mark.parametrize("acquisition", ["entropy", "bald"])
+def test_who_is_labelled_changes_nobody_elses_score(tmp_path: Path, acquisition: str) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Dropout(0.4), torch.nn.Linear(64, 2))
+    campaign = cut_campaign(tmp_path / "c", model=model, acquisition=acquisition)
+    campaign.run()
+    state = campaign.state()
+    others = [name for name in campaign.parts.pool.ids.tolist() if name not in state.groups[0]]
+    scores = [
+        campaign.runner._scores(labelled_too(replace(state, selected=state.selected[:2]), ids=ids), seeded())
+        for ids in ([], others[:1], others[::2], others)
+    ]
+    assert len(scores[0]) == len(campaign.parts.pool) and np.ptp(scores[0]) > 0
+    for other in scores[1:]:
+        assert other.tobytes() == scores[0].tobytes()
+    # What a simulation shows are these scores, for the records that were not labelled before.
+    shown, taken = campaign.simulated_scores(1)
+    assert len(shown) == len(others) and taken.sum() == len(state.selected[1].to_label)
+
+
+def test_a_blank_changes_nobody_elses_score(tmp_path: Path) -> None:
+    # The scores of the others, bit for bit, when one record's content is replaced, dropout included.
+    model = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Dropout(0.4), torch.nn.Linear(64, 2))
+    campaign = cut_campaign(tmp_path / "c", model=model, acquisition="bald")
+    campaign.run()
+    learner, everyone = campaign.runner.model.at(campaign.state()), np.arange(len(campaign.parts.pool))
+    before = learner.logits(everyone, passes=3, randomness=seeded())
+    learner.source.inputs[5] = 1e3
+    after = learner.logits(everyone, passes=3, randomness=seeded())
+    assert (before[:, 5] != after[:, 5]).any()
+    assert np.delete(before, 5, axis=1).tobytes() == np.delete(after, 5, axis=1).tobytes()

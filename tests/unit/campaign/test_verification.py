@@ -1,11 +1,13 @@
 """What verify says is what the charges cost."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from small_campaigns import create, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.verification import _sizes_check
 
 
 def test_a_seeded_campaign_says_so_everywhere(tmp_path: Path) -> None:
@@ -39,3 +41,24 @@ def test_status_and_verify_give_one_number_at_any_time(
     assert all(status == spent for status, spent in shown)
     assert final.holds
     assert abs(final.epsilon_spent - plan.epsilon) <= 1e-9
+
+
+def test_a_cut_may_ask_for_more_than_were_planned_to_be_left(tmp_path: Path) -> None:
+    # After a first cut that asked for nobody, the second one has more to choose from than its plan says.
+    campaign = Campaign.create(
+        tmp_path / "c",
+        plan=linear_plan(),
+        pool=linear_pool(),
+        model=linear_model(),
+        oracle="simulated",
+        seed=7,
+        not_private=True,
+    )
+    campaign.run()
+    state, plan = campaign.state(), campaign.plan
+    left = [name for name in linear_pool().ids.tolist() if name not in state.groups[0]]
+    assert len(left) > plan.selections[1].unlabelled
+    nobody, everybody = replace(state.selected[1], to_label=()), replace(state.selected[2], to_label=tuple(left))
+    assert _sizes_check(replace(state, selected=(state.selected[0], nobody, everybody)), plan).holds
+    twice = replace(nobody, to_label=tuple(f"another {number}" for number in range(len(left))))
+    assert not _sizes_check(replace(state, selected=(state.selected[0], twice, everybody)), plan).holds

@@ -7,13 +7,13 @@ import pytest
 
 from dpal.errors import InvalidArgument
 from dpal.selection.acquisition import (
-    ACQUISITIONS,
     Bald,
     Entropy,
     LeastConfidence,
     MinimumMargin,
     probabilities_from_logits,
 )
+from dpal.selection.registry import ACQUISITIONS
 
 THREE = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
 

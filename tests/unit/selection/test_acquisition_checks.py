@@ -16,8 +16,9 @@ from torch import nn
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.store import Store
 from dpal.errors import InvalidArgument, MixesRecords
-from dpal.selection.acquisition import ACQUISITIONS, Acquisition, Bald, Entropy, LeastConfidence
+from dpal.selection.acquisition import Acquisition, Bald, Entropy, LeastConfidence
 from dpal.selection.acquisition_checks import is_foreign, require_separate_records, scores_by_record
+from dpal.selection.registry import ACQUISITIONS
 
 Array = NDArray[np.float64]
 
