@@ -5,6 +5,7 @@ from small_settings import small_setting
 
 from dpal.planning.naive import no_al
 from dpal.planning.naive_phases import NaivePhases
+from dpal.planning.objective import objective
 from dpal.planning.scouting import Scouting, scouting
 from dpal.planning.setting import Setting
 from dpal.planning.spending import spending
@@ -42,3 +43,14 @@ def test_phases_have_the_steps_of_training_at_once() -> None:
 def test_without_queries_there_is_nothing_to_scout_for() -> None:
     setting = small_setting(**INSIDE, query_sizes=())
     assert scouting(setting) == no_al(setting)
+
+
+@pytest.mark.parametrize(("query_sizes", "pays"), [((300, 100), True), ((1500,), False)])
+def test_where_nearly_everyone_is_labelled_scouting_does_not_pay(query_sizes: tuple[int, ...], pays: bool) -> None:
+    setting = small_setting(**INSIDE, query_sizes=query_sizes)
+    scouted, at_once = Scouting().schedule(setting), no_al(setting).schedule
+    better = objective(scouted, setting.group_sizes) > objective(at_once, (setting.labelling_budget,))
+    proposal = scouting(setting)
+    assert better is pays
+    assert proposal.schedule == (scouted if pays else at_once)
+    assert ("not expected to pay" in proposal.remark) is not pays
