@@ -6,11 +6,9 @@ import torch
 from torch import Tensor
 from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties
 
-from dpal.errors import InvalidArgument
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines import engine as engines
 from dpal.training.engines import fused_engine, matrix_gradients
-from dpal.training.engines.clipping import rounding_margin
 from dpal.training.engines.engine import ClippingEngine
 from dpal.training.engines.engine_choice import ENGINES
 from dpal.training.engines.fused_engine import FusedEngine
@@ -117,21 +115,6 @@ def test_nobody_is_rounded_otherwise_because_of_what_another_record_holds() -> N
             after = norms.record_norms(other, targets)
             kept = torch.arange(64) != 17
             assert torch.equal(before[kept], after[kept])
-
-
-def test_the_margin_follows_from_public_sizes() -> None:
-    assert rounding_margin(25_000, 512, 0) < 1e-7
-    assert rounding_margin(25_000, 512, 64) < 1e-3
-    assert rounding_margin(2_000, 64, 16) > rounding_margin(1_000, 64, 16)
-    with pytest.raises(InvalidArgument, match="max_physical_batch_size is 65536"):
-        rounding_margin(10_000_000, 65_536, 1024)
-
-
-def test_sums_of_stored_gradients_are_those_of_a_loop_in_float64() -> None:
-    stored = torch.randn(7, 3, 5000, generator=torch.Generator().manual_seed(3))
-    factors = torch.rand(7, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
-    wanted = np.tensordot(factors.numpy(), stored.double().numpy(), axes=1)
-    assert float(np.abs(engines.weighted_sum(stored, factors).numpy() - wanted).max()) < 1e-14
 
 
 def test_parts_that_cancel_beyond_all_measure_are_scaled_down() -> None:

@@ -1,4 +1,4 @@
-"""Imports point one way, tests are named for the sources they test, and files have a size that a reader can take in."""
+"""Imports point one way, every source has its tests and tests their source, and files have a size to take in."""
 
 from pathlib import Path
 
@@ -15,6 +15,31 @@ LONGEST, SHORTEST = 400, 25
 WITHOUT_A_SOURCE: dict[str, str] = {
     "reports/test_traced.py": "every line of report and certificate against the table in docs/reports.md",
 }
+# Sources without a test file of the same name: where they are tested, and why there.
+WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
+    "campaign/status.py": (
+        "unit/campaign/test_verification.py",
+        "what status shows is compared with what verify computes, at every step of a campaign",
+    ),
+    "cli/campaigns.py": (
+        "end_to_end/test_new_user.py",
+        "commands are what people run: each in a process of its own, with its exit code and its words",
+    ),
+    "cli/demo.py": ("end_to_end/test_new_user.py", "the command prints what a whole demonstration has left"),
+    "cli/labels.py": ("end_to_end/test_names.py", "tables go out to people and come back, in processes of their own"),
+    "data/named/dataset.py": ("unit/data/named/test_registry.py", "types only; the registry has one for each dataset"),
+    "experiments/ablations.py": ("unit/experiments/test_sweep.py", "a list of experiments, and each of them is run"),
+    "experiments/commentary.py": (
+        "unit/experiments/test_results_page.py",
+        "texts only; the page that has them is compared with the committed one",
+    ),
+    "experiments/measurements.py": (
+        "unit/experiments/test_sweep.py",
+        "measures finished campaigns, which the sweep makes once for all tests",
+    ),
+    "experiments/table1.py": ("unit/experiments/test_sweep.py", "a list of experiments, and each of them is run"),
+    "models/nfnet.py": ("golden/test_nfnet.py", "its outputs are compared with those of timm's network"),
+}
 # Sources that are shorter: why.
 SHORT: dict[str, str] = {
     "training/losses.py": "where a newcomer looks for a loss",
@@ -24,6 +49,12 @@ SHORT: dict[str, str] = {
 
 def sources(folder: str) -> list[Path]:
     return sorted(path for path in (PACKAGE / folder).rglob("*.py") if path.name != "__init__.py")
+
+
+def untested(package: Path, tests: Path) -> list[str]:
+    """The sources that have no test file of their own name in the same place."""
+    names = (path.relative_to(package) for path in package.rglob("*.py") if path.name != "__init__.py")
+    return sorted(name.as_posix() for name in names if not (tests / name.with_name(f"test_{name.name}")).is_file())
 
 
 def length(path: Path) -> int:
@@ -38,6 +69,23 @@ def test_every_test_file_is_named_for_its_source_file(folder: str) -> None:
         assert source.is_file() or name.as_posix() in WITHOUT_A_SOURCE, f"{name} tests no file: there is no {source}"
 
 
+def test_every_source_file_has_a_test_file_of_its_name() -> None:
+    missing = [name for name in untested(PACKAGE, TESTS) if name not in WITHOUT_A_TEST]
+    assert not missing, f"write tests for {missing}, or say in WITHOUT_A_TEST where they are tested"
+
+
+def test_a_source_without_a_test_is_found(tmp_path: Path) -> None:
+    package, tests = tmp_path / "package", tmp_path / "tests"
+    for path in (
+        *(package / name for name in ("errors.py", "a/__init__.py", "a/one.py", "a/two.py", "b/one.py")),
+        *(tests / name for name in ("test_errors.py", "a/test_one.py", "test_two.py")),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    # In the same place: a test of the same name elsewhere is another file's.
+    assert untested(package, tests) == ["a/two.py", "b/one.py"]
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_source_file_is_too_long_or_too_short(folder: str) -> None:
     for path in sources(folder):
@@ -50,6 +98,11 @@ def test_exceptions_are_still_needed() -> None:
     for name in WITHOUT_A_SOURCE:
         path = Path(name)
         assert (TESTS / path).is_file() and not (PACKAGE / path.with_name(path.name.removeprefix("test_"))).is_file()
+    missing = untested(PACKAGE, TESTS)
+    for name, (place, why) in WITHOUT_A_TEST.items():
+        assert name in missing, f"{name} has tests of its own, or is gone: remove it from WITHOUT_A_TEST"
+        assert (TESTS.parent / place).is_file(), f"{name} should be tested in {place}, which is not there"
+        assert why
     for name in SHORT:
         assert length(PACKAGE / name) < SHORTEST, name
 

@@ -8,16 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from dying_campaigns import died_at
 from small_campaigns import linear_campaign, linear_opened
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.step_randomness import SealedKeys
 from dpal.errors import DamagedCampaign
-
-
-class Died(BaseException):
-    """The process dies here, as far as one process can show it."""
 
 
 class Witness:
@@ -139,44 +136,6 @@ def test_a_missing_or_erased_key_is_never_used(tmp_path: Path, content: bytes | 
         (tmp_path / "seals/7.key").write_bytes(content)
     with pytest.raises(DamagedCampaign, match=r"sealed key.*backup.*Nothing was changed"):
         keys.read(7)
-
-
-def died_at(folder: Path, wanted: str, hits: int = 1) -> None:
-    """Run until a point is reached so many times, and no further."""
-    original, seen = fault_points.reached, 0
-
-    def reached(point: str) -> None:
-        nonlocal seen
-        seen += point == wanted
-        if point == wanted and seen == hits:
-            raise Died
-
-    fault_points.reached = reached
-    try:
-        with pytest.raises(Died):
-            linear_opened(folder).run()
-    finally:
-        fault_points.reached = original
-
-
-@pytest.mark.parametrize(
-    ("point", "keys_left"),
-    [("seal.written", 1), ("store.in-transaction", 1), ("select.charged", 1), ("seal.overwritten", 1)],
-)
-def test_what_a_dead_process_leaves_is_erased_and_the_campaign_holds(
-    tmp_path: Path, point: str, keys_left: int
-) -> None:
-    folder = tmp_path / "c"
-    linear_campaign(folder)
-    died_at(folder, point)
-    assert len(SealedKeys(folder).charges()) == keys_left
-    # A committed charge always has its key, and verify clears away every other.
-    open_charge = Campaign(folder).state().open_charge
-    assert Campaign(folder).verify().holds
-    assert SealedKeys(folder).charges() == ([] if open_charge is None else [open_charge[0]])
-    assert linear_opened(folder).run().stage == "finished"
-    assert SealedKeys(folder).charges() == []
-    assert Campaign(folder).verify().holds
 
 
 def test_the_key_of_an_open_charge_that_is_gone_is_noticed(tmp_path: Path) -> None:

@@ -56,27 +56,6 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path,
             from_table(notes_file(tmp_path, suffix), classes=2, **role)  # type: ignore[arg-type]
 
 
-def test_several_text_columns_are_one_record(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.jsonl"
-    file.write_text('{"a": "x", "b": "y", "label": 1}\n{"a": "z", "b": ""}\n')
-    pool = from_table(file, text=["a", "b"], label="label", classes=2)
-    assert texts(pool) == [("x", "y"), ("z", "")]
-    assert pool.ids.tolist() == ["1", "2"]
-    assert pool.labels is not None
-    assert pool.labels.tolist() == [1, -1]
-
-
-def test_several_label_columns_are_several_labels(tmp_path: Path) -> None:
-    file = tmp_path / "findings.csv"
-    file.write_text("text,edema,fracture\nx,1,0\ny,,\nz,0,0.8\n")
-    pool = from_table(file, text="text", label=["edema", "fracture"], classes=["edema", "fracture"])
-    assert pool.multi_label
-    assert pool.labelled().tolist() == [True, False, True]
-    file.write_text("text,edema,fracture\nx,1,\n")
-    with pytest.raises(BadData, match="record '1'"):
-        from_table(file, text="text", label=["edema", "fracture"], classes=["edema", "fracture"])
-
-
 @pytest.mark.parametrize("form", ["paths", "bytes", "struct"])
 def test_images_as_paths_or_inside(tmp_path: Path, form: str) -> None:
     rows: list[dict[str, object]] = []

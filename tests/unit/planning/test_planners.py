@@ -33,12 +33,6 @@ def test_no_plan_says_why_and_what_would_help() -> None:
     assert plan.epsilon <= 0.5
 
 
-def test_a_group_without_budget_is_named() -> None:
-    settings = {**SMALL, "target_epsilon": 4.0, "selection": "gaussian", "accounting": "renyi"}
-    with pytest.raises(NoPlan, match=r"leaves group 2 too little training budget in phase 2: ε 3.4\d is due by then"):
-        dpal.plan(selection_epsilon=3.99, **settings)
-
-
 def test_one_phase_is_a_plan_too() -> None:
     plan = dpal.plan(target_epsilon=2, pool_size=1000, initial_size=500, query_sizes=(), accountant="rdp")
     assert len(plan.phases) == 1

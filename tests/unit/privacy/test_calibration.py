@@ -82,8 +82,3 @@ def test_a_bad_target_is_named(target: float) -> None:
         noise_multiplier_for(
             target_epsilon=target, target_delta=1e-5, phases=[(0.1, 1)], accountant=accountant_named("rdp")
         )
-
-
-def test_an_unknown_accountant_is_named() -> None:
-    with pytest.raises(InvalidArgument, match="accountant is 'prv', but must be one of pld, rdp"):
-        accountant_named("prv")

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,10 +14,8 @@ from small_campaigns import linear_campaign, linear_model, linear_pool
 from torch import nn
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.foreign_code import foreign_code, is_same_code
 from dpal.campaign.store import Store
 from dpal.errors import InvalidArgument, MixesRecords
-from dpal.models.small_cnn import SmallCNN
 from dpal.selection.acquisition import Acquisition, Bald, Entropy, LeastConfidence
 from dpal.selection.acquisition_checks import is_foreign, require_separate_records, scores_by_record
 from dpal.selection.registry import ACQUISITIONS
@@ -301,46 +298,3 @@ def test_fields_that_no_configuration_can_hold_are_named(tmp_path: Path) -> None
 
     with pytest.raises(InvalidArgument, match=r"fields of .*Weighted.*weights.*numbers, texts"):
         linear_campaign(tmp_path / "c", acquisition=Weighted(classes=2, weights=np.ones(2)))
-
-
-def network() -> nn.Module:
-    return nn.Linear(4, 2)
-
-
-class Network(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = Own()
-
-
-class Own(nn.Linear):
-    def __init__(self) -> None:
-        super().__init__(4, 2)
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("resnet9", ()),
-        ("torch.nn:Identity", ()),
-        ("clinic_models:small", ("clinic_models:small",)),
-        (nn.Sequential(nn.Linear(4, 2), nn.ReLU()), ()),
-        (SmallCNN(channels=1, classes=2), ()),
-        (Network(), (f"{__name__}:Network",)),
-        (nn.Sequential(nn.Linear(4, 4), Own()), (f"{__name__}:Own",)),
-        (network, (f"{__name__}:network",)),
-        (partial(network), (f"{__name__}:network",)),
-    ],
-)
-def test_models_that_are_not_dpals_or_torchs_are_named(model: Any, expected: tuple[str, ...]) -> None:
-    assert foreign_code(Entropy(classes=2), model) == expected
-    assert foreign_code(Gini(classes=2), model) == tuple(sorted((*expected, f"{__name__}:Gini")))
-
-
-def test_code_of_a_script_is_the_same_once_it_is_imported() -> None:
-    assert is_same_code("entropy", "entropy")
-    assert is_same_code("__main__:Gini", "clinic:Gini")
-    assert is_same_code("clinic:Gini", "clinic:Gini")
-    assert not is_same_code("clinic:Gini", "other:Gini")
-    assert not is_same_code("clinic:Gini", "clinic:Margin")
-    assert not is_same_code("entropy", "__main__:entropy")

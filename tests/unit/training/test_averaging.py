@@ -39,3 +39,16 @@ def test_an_average_runs_along() -> None:
     run(model, two_clouds(), phase(steps=7), average=average)
     assert average.steps == 7
     assert not torch.equal(average.average["weight"], model.weight)
+
+
+def test_only_what_trains_is_averaged_and_an_error_inside_puts_the_weights_back() -> None:
+    model = nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    average = WeightAverage(model, decay=0.5)
+    model.weight.data.add_(1)
+    before = model.weight.detach().clone()
+    assert average.average.keys() == {"weight"}
+    with pytest.raises(ZeroDivisionError), average.applied():
+        assert not torch.equal(model.weight, before)
+        _ = 1 / 0
+    assert torch.equal(model.weight, before)

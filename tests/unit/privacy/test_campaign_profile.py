@@ -1,0 +1,79 @@
+"""δ(ε) of campaigns that can be written down; golden tests compare deeper ones with brute force."""
+
+import math
+
+import numpy as np
+import pytest
+from histories import step
+
+from dpal.errors import InvalidArgument
+from dpal.privacy.accountants import PldAccountant
+from dpal.privacy.campaign_history import CampaignHistory, Released
+from dpal.privacy.campaign_profile import CampaignProfile, _chords
+from dpal.privacy.mechanisms import BernoulliSelection, Laplace, PureDP
+
+HIGH, LOW = 0.6, 0.2
+COIN = BernoulliSelection(probability_high=HIGH, probability_low=LOW)
+
+
+def profile(*selections: Released, follow: bool = True) -> CampaignProfile:
+    campaign = CampaignHistory(training=((),) * (len(selections) + 1), selections=selections)
+    return CampaignProfile.of(campaign, follow_branches=follow)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.6, 1.0, 2.0])
+def test_a_coin_alone_by_hand(epsilon: float) -> None:
+    grown = math.exp(epsilon)
+    true = max(0.0, HIGH - grown * LOW, (1 - LOW) - grown * (1 - HIGH))
+    assert profile(Released(choice=COIN)).delta(epsilon) == pytest.approx(true, abs=1e-12)
+    # Without branches it is rounded, and only upwards.
+    assert true - 1e-12 <= profile(Released(choice=COIN), follow=False).delta(epsilon) <= true + 0.02
+
+
+def test_a_coin_alone_has_the_epsilon_of_its_larger_ratio() -> None:
+    assert profile(Released(choice=COIN)).epsilon(1e-9) == pytest.approx(math.log(HIGH / LOW), abs=1e-6)
+
+
+def test_a_selection_that_looks_at_nothing_costs_nothing() -> None:
+    assert profile(Released(choice=None), Released(choice=None)).delta(0.0) == 0
+    assert profile().epsilon(1e-5) == 0
+
+
+def test_whoever_waits_longer_pays_for_more_selections() -> None:
+    pure = Released(choice=PureDP(epsilon=0.4))
+    spent = [profile(*[pure] * count).epsilon(1e-12) for count in (1, 2, 3)]
+    assert spent == pytest.approx([0.4, 0.8, 1.2], abs=5e-3)
+    # Never below: each rounding is upwards.
+    assert all(found >= 0.4 * count - 1e-9 for found, count in zip(spent, (1, 2, 3), strict=True))
+
+
+def test_a_threshold_that_is_released_alone_is_paid_for() -> None:
+    cut = Released(choice=None, threshold=Laplace(epsilon=0.5))
+    assert profile(cut).epsilon(1e-12) == pytest.approx(0.5, abs=1e-2)
+    assert profile(cut).epsilon(1e-12) >= 0.5 - 1e-9
+
+
+def test_training_of_the_first_group_counts_alone() -> None:
+    history = [(step(0.1, 1.0), 10)]
+    campaign = CampaignHistory(training=(history, ()), selections=(Released(choice=None),))
+    assert CampaignProfile.of(campaign).epsilon(1e-5) == pytest.approx(PldAccountant().epsilon(history, 1e-5), rel=1e-6)
+
+
+def test_what_lies_between_nodes_is_never_below_the_curve() -> None:
+    """Hockey sticks are convex in exp(ε): a chord there is above, and exact at its ends."""
+    nodes = np.array([-1.0, 0.0, 2.0])
+
+    def stick(epsilon: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, 0.7 - np.exp(epsilon) * 0.2)
+
+    asked = np.linspace(-1, 2, 50)
+    assert (_chords(nodes, stick(nodes))(asked) >= stick(asked) - 1e-15).all()
+    assert _chords(nodes, stick(nodes))(nodes) == pytest.approx(stick(nodes))
+    assert _chords(nodes[:1], stick(nodes[:1]))(np.array([-1.0])) == pytest.approx(stick(nodes[:1]))
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(InvalidArgument, match="delta is 0"):
+        profile().epsilon(0)
+    with pytest.raises(InvalidArgument, match="epsilon is nan"):
+        profile().delta(math.nan)
