@@ -53,8 +53,7 @@ WORDS = {
             "The number of records, their ids in the pool, the classes and the plan are public.",
             "The initial set is public, or it was drawn at random without looking at any record.",
             f"{_COVERED} every cut.",
-            "Which records were asked for, skipped or withdrawn, their number, labels, times and invoices stay inside for "
-            "good.",
+            "Which records were asked for or skipped, their number, labels, times and invoices stay inside for good.",
             "The scaling of inputs is a public constant: nothing about it was computed from the pool.",
             "Whenever a phase is trained, more than one record has a label.",
             "Labels, skips and corrections of a record depend on it and on what was released before, on nothing else.",
