@@ -11,6 +11,7 @@ from dpal.experiments.ablations import (
     SELECTION_QUALITY,
     SPLIT,
 )
+from dpal.experiments.private_cut import CUT, CUT_COPIES, CUT_LABELS
 from dpal.experiments.runs import Experiment
 from dpal.experiments.table1 import DELTA, EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
 
@@ -18,6 +19,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
         HEADLINE,
+        CUT,
+        CUT_COPIES,
+        CUT_LABELS,
         OWN,
         TABLE1,
         EQUIVARIANT,

@@ -29,6 +29,8 @@ class Row:
     at_once: bool = False
     # The labelling budget as a multiple of the task's; all group sizes change in proportion.
     labels: float = 1.0
+    # Two phases: the initial set, and everything else in one query. With fewer labels the batch shrinks in proportion.
+    one_query: bool = False
     # The decay of the average that selects and predicts; None: the weights themselves.
     average: float | None = None
     # Only plan, to measure the time, with this many training phases.
@@ -58,7 +60,10 @@ class Run:
     def plan_arguments(self) -> dict[str, Any]:
         """The arguments of dpal.plan, all sizes filled in."""
         task, row = self.task, self.row
-        sizes = [max(1, round(size * row.labels)) for size in (task.initial_size, *task.query_sizes)]
+        sizes, batch_size = [task.initial_size, *task.query_sizes], task.batch_size
+        if row.one_query:
+            sizes, batch_size = _in_phases(task, 2), max(1, round(task.batch_size * row.labels))
+        sizes = [max(1, round(size * row.labels)) for size in sizes]
         epochs = task.epochs_of_campaign / len(sizes)
         if row.at_once:
             sizes, epochs = [sum(sizes)], task.epochs
@@ -73,7 +78,7 @@ class Run:
             "pool_size": task.pool_size,
             "initial_size": sizes[0],
             "query_sizes": sizes[1:],
-            "batch_size": min(task.batch_size, sizes[0]),
+            "batch_size": min(batch_size, sizes[0]),
             "planner": "no-al" if row.at_once else "step-amplification",
             "selection": "random",
             "accountant": "rdp",

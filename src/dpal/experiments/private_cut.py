@@ -1,0 +1,59 @@
+"""The private cut against random labels, everything else alike: the choice alone differs."""
+
+from dpal.experiments.runs import Experiment, Row
+from dpal.training.settings import Augmentation
+
+_TASK = "cifar10-resnet9"
+# 500 steps in all, whatever the number of labels.
+_EPOCHS = 58.51428571428571
+# Learning rate, acquisition and the shares of scouting were chosen on 10,000 records of the training set.
+_TRAINING = {"learning_rate": 2e-3}
+_COPIES = {**_TRAINING, "augmentation": Augmentation(copies=4, flip=True, crop=4)}
+
+
+def _pair(suffix: str = "", words: str = "", *, labels: float = 1.0, copies: bool = False) -> tuple[Row, Row]:
+    """Random labels and the cut, with this part of the labelling budget."""
+    random, cut = (
+        Row(
+            name=f"{name}{suffix}",
+            title=f"{title}{words}",
+            task=_TASK,
+            plan={
+                "planner": planner,
+                "selection": "cut",
+                "accountant": "pld",
+                "accounting": "branch",
+                "epochs": _EPOCHS,
+            },
+            training=_COPIES if copies else _TRAINING,
+            acquisition="minimum-margin",
+            one_query=True,
+            labels=labels,
+            average=0.99,
+        )
+        for name, title, planner in (
+            ("random-at-once", "Random labels", "no-al"),
+            ("margin-cut", "Minimum margin, private cut", "scouting"),
+        )
+    )
+    return random, cut
+
+
+CUT = Experiment(
+    name="cut",
+    title="Selections inside: the private cut against random labels (CIFAR-10, ResNet-9, ε = 8, 25,000 labels)",
+    rows=_pair(),
+)
+CUT_COPIES = Experiment(
+    name="cut-copies", title="The same with four augmented copies", rows=_pair("-copies", ", four copies", copies=True)
+)
+CUT_LABELS = Experiment(
+    name="cut-labels",
+    title="The private cut against random labels, with fewer labels",
+    rows=tuple(
+        row
+        for labels in (20_000, 15_000, 10_000)
+        for row in _pair(f"-{labels}", f", {labels:,} labels", labels=labels / 25_000)
+    ),
+    seeds=(1, 2, 3),
+)
