@@ -200,6 +200,8 @@ def test_init_asks_for_what_it_needs_and_asks_again_at_once(tmp_path: Path) -> N
             ("are these records public", "y"),
             ("ε of the promise", "4"),
             ("labels that people can give", "20"),
+            ("selections", "outside"),
+            ("selections", ""),
         ],
         home=tmp_path / "home",
     )
@@ -217,6 +219,8 @@ def test_init_asks_for_what_it_needs_and_asks_again_at_once(tmp_path: Path) -> N
     assert found["evaluation"]["options"]["folder"] == str(tmp_path / "home/public")
     assert found["evaluation"]["is_public"] is True
     assert found["oracle"] == "files"
+    assert "'outside' is not one of inside, released" in seen
+    assert found["plan"]["selections"] == "inside"
     assert json.loads(dpal("status", "mine", "--json", cwd=tmp_path).stdout)["epsilon_budget"] == 4
 
 
@@ -239,6 +243,7 @@ def test_answers_are_kept_when_they_do_not_work(tmp_path: Path) -> None:
             ("held out", ""),
             ("ε of the promise", ""),
             ("labels that people can give", "20"),
+            ("selections", "released"),
         ],
     )
     assert status == 2, seen
@@ -255,6 +260,7 @@ def test_answers_are_kept_when_they_do_not_work(tmp_path: Path) -> None:
     }
     assert kept["data"]["ids_are_free_of_content"] is True
     assert "evaluation" not in kept
+    assert kept["plan"]["selections"] == "released"
     assert not (tmp_path / "mine").exists()
     again = dpal("init", "mine", "--config", "mine.yaml", cwd=tmp_path, codes=(2,)).stderr
     assert "no column scan" in again

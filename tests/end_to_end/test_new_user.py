@@ -224,7 +224,8 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, request: pytest.FixtureRequest) ->
 
 
 def test_init_asks_on_a_terminal(tmp_path: Path) -> None:
-    answers = [b"digits", b"4", b"300", b"simulated"]
+    answers = [b"digits", b"4", b"300", b"released", b"simulated"]
+    questions = len(answers)
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(tmp_path)
@@ -237,11 +238,12 @@ def test_init_asks_on_a_terminal(tmp_path: Path) -> None:
                 seen += os.read(terminal, 4096)
             except OSError:
                 break
-        if answers and seen.rstrip().endswith(b":") and seen.count(b"]:") > 4 - len(answers):
+        if answers and seen.rstrip().endswith(b":") and seen.count(b"]:") > questions - len(answers):
             os.write(terminal, answers.pop(0) + b"\n")
     os.waitpid(child, 0)
     status = json.loads(dpal("status", "mine", "--json", cwd=tmp_path).stdout)
     assert status["epsilon_budget"] == 4
+    assert status["selections"] == "released"
     assert "records" in seen.decode()
 
 

@@ -34,6 +34,8 @@ def small_plan(**changed: Any) -> dpal.Plan:
         "batch_size": 10,
         "epochs": 1,
         "accountant": "rdp",
+        # Scouting would say that choosing does not pay in so small a pool, and plan without queries.
+        "planner": "step-amplification",
     }
     return dpal.plan(**(options | changed))
 

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.fingerprints import CheckedRecords, Contents, few, records_refused
 from dpal.campaign.layout import CONFIG
@@ -62,3 +65,13 @@ def open_data(config: CampaignConfig, *, folder: Path) -> Pool:
     if config.data is None:
         raise MissingData(f"{folder / CONFIG} names no data: this campaign got its pool in Python. Continue there.")
     return open_pool(config.data.source, config.data.options)
+
+
+def targets_of(state: State, pool: Pool) -> NDArray[np.generic]:
+    """The labels, in a row for every record; rows of records without a label are not used."""
+    shape = (len(pool), len(pool.classes)) if pool.multi_label else (len(pool),)
+    targets = np.zeros(shape, dtype=np.float32 if pool.multi_label else np.int64)
+    names = [name for group in range(len(state.groups)) for name in state.trainable(group)]
+    for name, position in zip(names, pool.positions(names), strict=True):
+        targets[position] = state.answers[name]
+    return targets

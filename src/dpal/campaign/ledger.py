@@ -68,6 +68,7 @@ class Ledger:
             "target_delta": setting.target_delta,
             "accountant": setting.accountant,
             "accounting": setting.accounting,
+            "promise": setting.promise,
             "phases": [training_body(phase) for phase in self.phases],
             "selections": [selection.to_json() for selection in self.selections],
         }

@@ -13,6 +13,7 @@ from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
 
 RESTORE_MODEL = (
@@ -87,6 +88,8 @@ def export_model(
         "epsilon": status.epsilon_spent,
         "delta": status.target_delta,
         "is_private": status.is_private,
+        "selections": status.selections,
+        "selections_in_words": WORDS[status.selections].in_full if status.is_private else None,
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         # None if the model came from Python.

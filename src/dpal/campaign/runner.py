@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged
+from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged, targets_of
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.facts import Evaluated, Finished, Produced, Resumed, Selected, Trained
 from dpal.campaign.files import digest, put_in_place, write_draft
@@ -34,7 +34,7 @@ from dpal.campaign.state import (
     fold,
     next_step,
 )
-from dpal.campaign.status import Status, status_of
+from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
 from dpal.data import Pool
@@ -179,9 +179,7 @@ class Runner:
         )
         writer.add(fact, unseal=writer.state.sealed_with)
         fault_points.reached("select.recorded")
-        what, planned = "the initial set" if group == 0 else f"query {group}", self.plan.groups[group].size
-        fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
-        self.parts.tell(f"{len(fact.to_label):,} records selected for {what}{fewer}")
+        self.parts.tell(words_of_selection(fact, self.plan))
 
     def _chosen(self, state: State, group: int, randomness: Randomness) -> Chosen:
         pool = self.parts.pool
@@ -277,7 +275,7 @@ class Runner:
         result = learner.train(
             self.schedule.phases[phase],
             [_members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
-            _targets(seen, self.parts.pool),
+            targets_of(seen, self.parts.pool),
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
             after_step=lambda step: fault_points.reached("train.step"),
@@ -382,19 +380,9 @@ def _selected(
 
 
 def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: its id was released, and its
-    contents may change only its own gradient.
+    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
+    only its own gradient.
     """
     labelled = state.trainable(group)
     places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
     return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)
-
-
-def _targets(state: State, pool: Pool) -> NDArray[np.generic]:
-    """A row for every record; rows of records without a label are not used."""
-    shape = (len(pool), len(pool.classes)) if pool.multi_label else (len(pool),)
-    targets = np.zeros(shape, dtype=np.float32 if pool.multi_label else np.int64)
-    names = [name for group in range(len(state.groups)) for name in state.trainable(group)]
-    for name, position in zip(names, pool.positions(names), strict=True):
-        targets[position] = state.answers[name]
-    return targets

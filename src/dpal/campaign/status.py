@@ -3,16 +3,21 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dpal.campaign.facts import Selected
 from dpal.campaign.ledger import epsilon_spent
 from dpal.campaign.state import Finish, Nothing, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.labels.answers import CANNOT_TELL, SKIPPED
 from dpal.planning.plan import Plan, Schedule
+from dpal.selection.selection import INSIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalStatus:
     """Numbers that depend on private records or on when people answered. The promise does not cover them."""
 
+    # None where selections are released: then they are public.
+    asked: int | None
+    retired: int | None
     labelled: int
     waiting_for_labels: int
     skipped: int
@@ -35,15 +40,19 @@ class Status:
     phases_given_up: tuple[int, ...]
     phases: int
     pool_size: int
-    asked: int
-    retired: int
+    # The promise: whether what selections chose stays inside or is released.
+    selections: str
+    # None where selections stay inside: then they are internal.
+    asked: int | None
+    retired: int | None
     # Of all charges so far, computed from them: the same number as in verify and the certificate.
     epsilon_spent: float
     epsilon_budget: float
     target_delta: float
     is_private: bool
     metrics: tuple[dict[str, float], ...]
-    last_day: str
+    # None where selections stay inside: when labels came depends on what was asked for.
+    last_day: str | None
     internal: InternalStatus
 
     @property
@@ -51,15 +60,23 @@ class Status:
         return self.stage == WAITING
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        """Numbers that have their place in the other part, public or internal, are left out."""
+        document = _without_moved(asdict(self))
+        return document | {"internal": _without_moved(asdict(self.internal))}
 
 
 WAITING = "waiting-for-labels"
+_MOVED = ("asked", "retired", "last_day")
+
+
+def _without_moved(document: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in document.items() if value is not None or name not in _MOVED}
 
 
 def status_of(folder: Path, state: State, plan: Plan) -> Status:
     """The status that follows from the state."""
     step = next_step(state, Schedule(phases=plan.phases, selections=plan.selections))
+    inside, (asked, retired) = plan.setting.promise == INSIDE, _numbers(state)
     return Status(
         folder=str(folder),
         stage=_stage(step, state),
@@ -68,22 +85,32 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         phases_given_up=tuple(phase + 1 for phase in state.given_up),
         phases=len(plan.phases),
         pool_size=state.created.pool_size,
-        asked=sum(len(group) for group in state.groups),
-        retired=sum(len(selection.retired) for selection in state.selected),
+        selections=plan.setting.promise,
+        asked=None if inside else asked,
+        retired=None if inside else retired,
         epsilon_spent=epsilon_spent(folder, state, plan),
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
         metrics=tuple({"phase": float(scores.phase + 1), **scores.metrics} for scores in state.evaluated),
-        last_day=state.last_at[:10],
-        internal=_internal(step, state),
+        last_day=None if inside else state.last_at[:10],
+        internal=_internal(step, state, inside=inside),
     )
 
 
-def _internal(step: Step, state: State) -> InternalStatus:
+def _numbers(state: State) -> tuple[int, int]:
+    """How many records were asked for and retired."""
+    asked = sum(len(group) for group in state.groups)
+    return asked, sum(len(selection.retired) for selection in state.selected)
+
+
+def _internal(step: Step, state: State, *, inside: bool) -> InternalStatus:
     answers = [answer for name, answer in state.answers.items() if name not in state.withdrawn]
     without = {word: answers.count(word) for word in (SKIPPED, CANNOT_TELL)}
+    asked, retired = _numbers(state)
     return InternalStatus(
+        asked=asked if inside else None,
+        retired=retired if inside else None,
         labelled=len(answers) - sum(without.values()),
         waiting_for_labels=len(state.missing(step.group)) if isinstance(step, WaitForLabels) else 0,
         skipped=without[SKIPPED],
@@ -118,3 +145,13 @@ def _words(step: Step) -> str:
             return "finish"
         case Nothing():
             return "nothing: the campaign is finished"
+
+
+def words_of_selection(fact: Selected, plan: Plan) -> str:
+    """What is said when a selection is made. Where selections stay inside, without a number."""
+    what = "the initial set" if fact.group == 0 else f"query {fact.group}"
+    if plan.setting.promise == INSIDE:
+        return f"{what} is selected; how many records it asks for is internal (dpal status)"
+    planned = plan.groups[fact.group].size
+    fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
+    return f"{len(fact.to_label):,} records selected for {what}{fewer}"

@@ -21,7 +21,7 @@ from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan, Schedule, stated_plan
 from dpal.privacy.rounding import rounded_up
 from dpal.selection.cut import CutSelection
-from dpal.selection.selection import Selection
+from dpal.selection.selection import INSIDE, Selection
 
 _TOLERANCE = 1e-9
 _FEW_PHASES = 10
@@ -45,6 +45,8 @@ class Verification:
     epsilon_budget: float
     target_delta: float
     is_private: bool
+    # The promise: whether what selections chose stays inside or is released.
+    selections: str
     ledger_hash: str
 
     @property
@@ -93,6 +95,7 @@ def verified(
         epsilon_budget=plan.setting.target_epsilon,
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
+        selections=plan.setting.promise,
         ledger_hash=state.last_hash,
     )
 
@@ -136,13 +139,22 @@ def _words(step: Select | Train | Finish) -> str:
 
 
 def _sizes_check(state: State, plan: Plan) -> Check:
-    """No selection took more than planned; the initial set is as large as planned, except for withdrawn records."""
+    """No selection took more than it may; the initial set is as large as planned, except for withdrawn records.
+
+    A cut may ask for everyone, and a check that failed when it asks for many would tell about records.
+    """
+    inside, pool_size = plan.setting.promise == INSIDE, state.created.pool_size
     sizes = [len(selection.to_label) for selection in state.selected]
     allowed = [plan.groups[0].size, *(_most(selection, plan) for selection in plan.selections)]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
     holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))
-    holds = holds and len(state.taken()) <= state.created.pool_size
-    return Check(what="sizes", holds=holds, detail=f"{sizes} records selected, planned at most {allowed[: len(sizes)]}")
+    holds = holds and len(state.taken()) <= pool_size
+    detail = f"{sizes} records selected, planned at most {allowed[: len(sizes)]}"
+    if inside:
+        detail = "each selection took as many as it may; the numbers are internal (dpal status)"
+    if inside and not holds:
+        detail = "a selection took more than it may, or the initial set is not as large as planned"
+    return Check(what="sizes", holds=holds, detail=detail)
 
 
 def _most(selection: Selection, plan: Plan) -> int:

@@ -20,9 +20,11 @@ from dpal.cli.app import DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, 
 from dpal.cli.certificates import verify_certificate_file
 from dpal.cli.questions import ask
 from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
+from dpal.planning.promises import WORDS
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
 from dpal.reports.plan_table import plan_view
+from dpal.selection.selection import PROMISES
 
 Settings = Annotated[
     list[str] | None,
@@ -40,6 +42,13 @@ def init(
         str | None, typer.Option(help="Without a file: a dataset's name, such as digits.", metavar="NAME")
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The ε of the promise.")] = None,
+    selections: Annotated[
+        str | None,
+        typer.Option(
+            help="inside: which records are labelled stays with you (default). released: it may be passed on.",
+            metavar="|".join(PROMISES),
+        ),
+    ] = None,
     settings: Settings = None,
     seed: Annotated[
         int | None, typer.Option(help="For simulations: makes the noise predictable. Needs --not-private.")
@@ -56,6 +65,8 @@ def init(
     extra = list(settings or [])
     if epsilon is not None:
         extra.insert(0, f"plan.target_epsilon={epsilon}")
+    if selections is not None:
+        extra.insert(0, f"plan.selections={selections}")
     if seed is not None or not_private:
         extra += [f"seed={'null' if seed is None else seed}", f"not_private={str(not_private).lower()}"]
     console = Console(stderr=as_json)
@@ -70,7 +81,7 @@ def init(
         document = {"data": {"source": data}, "plan": {"target_epsilon": 8.0}, "model": {"name": "resnet9"}}
         chosen, base = checked_config(document, extra), Path()
     elif sys.stdin.isatty():
-        answers = ask(epsilon)
+        answers = ask(epsilon, selections)
         chosen, base = checked_config(answers, extra), Path()
     else:
         raise DpalError("Say what data to use: --config FILE, or --data NAME for a published dataset.")
@@ -310,5 +321,7 @@ def export_model(
     else:
         spent = f"ε = {rounded_up(facts['epsilon'], 4):.4f} at δ = {facts['delta']:g}"
         Console().print(f"{escape(str(to))} and {escape(str(card))}: {spent}")
-        if not facts["is_private"]:
+        if facts["is_private"]:
+            Console().print(WORDS[facts["selections"]].short)
+        else:
             Console().print("[bold red]NOT PRIVATE[/bold red]: made with a seed, or a selection that is not private.")

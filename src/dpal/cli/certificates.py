@@ -66,6 +66,7 @@ def certificate(
     console = Console(highlight=False)
     console.print(escape(document["statement"]))
     console.print(escape(document["worst_case"]))
+    console.print(escape(document["selections_in_short"]))
     console.print(f"written to {escape(str(to))} and {escape(str(json_file))}")
 
 
@@ -84,6 +85,7 @@ def verify_certificate_file(file: Path, *, key: Path | None, model: Path | None,
             "holds": True,
             "epsilon": checked.epsilon,
             "delta": document["delta"],
+            "selections": document["selections"],
             "signed_with": None if signature is None else signature.fingerprint,
             "key_was_given": signature is not None and signature.key_was_given,
             "model_is_the_certified_one": None if model is None else True,
@@ -93,6 +95,7 @@ def verify_certificate_file(file: Path, *, key: Path | None, model: Path | None,
     console = Console(soft_wrap=True, highlight=False)
     console.print(escape(document["statement"]))
     console.print(escape(document["worst_case"]))
+    console.print(escape(document["selections_in_short"]))
     console.print(
         f"[bold green]verified[/bold green]: recomputed ε = {rounded_up(checked.epsilon, 9):.9f} at "
         f"δ = {exactly(document['delta'])}"

@@ -11,9 +11,15 @@ from rich.markup import escape
 from dpal.campaign.campaign import Campaign
 from dpal.cli.app import AsJson, Folder, app
 from dpal.labels.label_files import TABLE
+from dpal.selection.selection import INSIDE
 
 # Printed after every number that depends on private records.
 INTERNAL = "internal: do not pass these numbers on"
+
+FOR_LABELLING = (
+    "The folder is for the people who label and for nobody else: which records are in it, and how many, stays inside. "
+    "Close the round at a set time or when every answer is there, never because enough labels have come."
+)
 
 labels_app = typer.Typer(no_args_is_help=True, help="Give records to people and import their labels.")
 app.add_typer(labels_app, name="labels")
@@ -41,6 +47,8 @@ def export(
         table = escape(str(to / TABLE))
         Console().print(f"{count:,} records (internal) to label in {escape(str(to))}. Fill in {table}, then:")
         Console().print(f"  dpal labels import {escape(str(campaign))} {table}")
+        if opened.plan.setting.promise == INSIDE:
+            Console().print(FOR_LABELLING)
     else:
         Console().print("No records are waiting for a label.")
 
@@ -93,7 +101,11 @@ def identify(
 
 @labels_app.command("close")
 def close(campaign: Folder, as_json: AsJson = False) -> None:
-    """Continue without the missing labels. They can still be imported later."""
+    """Continue without the missing labels. They can still be imported later.
+
+    Where selections stay inside, do this at a time that was set beforehand, and never because a certain number of
+    labels was reached: that would make one record's part depend on others.
+    """
     count = Campaign(campaign).close_round()
     if as_json:
         typer.echo(json.dumps({"internal": {"left_out": count}}))

@@ -8,22 +8,29 @@ import typer
 from dpal.data.named.registry import DATASETS
 from dpal.data.sources import SOURCES
 from dpal.data.tables import FORMATS
+from dpal.selection.selection import INSIDE, PROMISES
 
 
-def ask(epsilon: float | None) -> dict[str, Any]:
-    """A configuration from a person's answers."""
+def ask(epsilon: float | None, selections: str | None = None) -> dict[str, Any]:
+    """A configuration from a person's answers. What is given is not asked."""
     typer.echo("Where are the records?")
     typer.echo(f"  your own: {', '.join(SOURCES)}    to try it out: {', '.join(DATASETS)}")
     source = _one_of("source", [*SOURCES, *DATASETS], "image-folder")
     sections = _own(source) if source in SOURCES else {"data": {"source": source}, **_RESNET9}
     budget = epsilon if epsilon is not None else typer.prompt("ε of the promise", type=float, default=8.0)
     labels = typer.prompt("labels that people can give in total", type=int, default=200)
+    promise = _promise() if selections is None else selections
     oracle = "files"
     if source in DATASETS:
         who = "who labels: people through files, or the dataset's own labels (simulated)"
         oracle = _one_of(who, ["files", "simulated"], "files")
     return sections | {
-        "plan": {"target_epsilon": budget, "labelling_budget": labels, "initial_size": max(1, labels // 2)},
+        "plan": {
+            "target_epsilon": budget,
+            "labelling_budget": labels,
+            "initial_size": max(1, labels // 2),
+            "selections": promise,
+        },
         "oracle": oracle,
     }
 
@@ -57,6 +64,16 @@ def _own(source: str) -> dict[str, Any]:
         data["ids_are_free_of_content"] = _ids_are_free(source)
     held_out = _held_out(source, columns | {"classes": options["classes"]}, options)
     return sections | {"data": data} | ({"evaluation": held_out} if held_out else {})
+
+
+def _promise() -> str:
+    typer.echo("Who may learn which records were labelled?")
+    typer.echo("  inside: only you and the people who label. The list and its length must never leave you; choices are")
+    typer.echo(
+        "    sharp. Someone with a copy of a record who knows that it is in the pool can tell if it was labelled."
+    )
+    typer.echo("  released: anyone. The list is covered by the promise too, so choices are noisier.")
+    return _one_of("selections", list(PROMISES), INSIDE)
 
 
 def _ids_are_free(source: str) -> bool:

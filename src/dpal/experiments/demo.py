@@ -1,7 +1,9 @@
-"""The demonstration: two whole campaigns on real digits, one with random and one with private threshold selection."""
+"""The demonstration: whole campaigns on real digits, labelling at random against the private cut, several of each."""
 
+import math
 import shutil
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,60 +12,94 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
 from dpal.errors import InvalidArgument
 from dpal.imports import optional
-from dpal.reports.campaign_data import report_data
-from dpal.reports.campaign_plots import learning_figure
 from dpal.reports.campaign_report import write_report
+from dpal.reports.final_plot import final_figure
 
-CAMPAIGNS = {"random": {"selection": "random"}, "threshold": {"selection": "threshold"}}
+# The same labels in all, the same steps and the same promise: only who is labelled differs.
+CAMPAIGNS: dict[str, dict[str, Any]] = {"random": {"planner": "no-al", "selection": "random"}, "cut": {}}
+REPEATS = 4
 _MARK = "dpal-demo.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRow:
-    """How one campaign ended."""
+    """How the campaigns of one kind ended, and the first of them."""
 
     name: str
     folder: Path
     report: Path
-    labels: int
+    accuracies: tuple[float, ...]
+    # Of the campaign that spent the most.
+    epsilon_spent: float
+    holds: bool
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.accuracies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    folder: Path
     accuracy: float
     epsilon_spent: float
     holds: bool
 
 
-def run_demo(folder: Path, *, tell: Callable[[str], None]) -> tuple[list[DemoRow], Path]:
-    """Both campaigns from start to report. An earlier demonstration in the folder is replaced."""
+def run_demo(folder: Path, *, tell: Callable[[str], None], repeats: int = REPEATS) -> tuple[list[DemoRow], Path]:
+    """All campaigns from start to report. An earlier demonstration in the folder is replaced."""
     optional("torch", extra="train")  # before anything is cleared
     _clear(folder)
-    reports: dict[str, dict[str, Any]] = {}
-    rows: list[DemoRow] = []
-    for name, plan in CAMPAIGNS.items():
-        tell(f"campaign {name}")
-        config = checked_config(digits_document(plan))
-        campaign_folder = folder / name
-        campaign = Campaign.from_config(campaign_folder, config, tell=lambda words: tell(f"  {words}"))
-        status = campaign.run()
-        report = write_report(
-            campaign_folder,
-            campaign_folder / "reports" / "report.html",
-            baseline=rows[0].folder if rows else None,
+    ended: dict[str, list[_Ended]] = {name: [] for name in CAMPAIGNS}
+    for number in range(1, repeats + 1):
+        for name, plan in CAMPAIGNS.items():
+            ended[name].append(_campaign(folder / f"{name}-{number}", plan))
+            tell(f"campaign {name} {number} of {repeats}: accuracy {ended[name][-1].accuracy:.1%}")
+    first = ended["random"][0].folder
+    rows = [
+        DemoRow(
+            name=name,
+            folder=campaigns[0].folder,
+            report=write_report(
+                campaigns[0].folder,
+                campaigns[0].folder / "reports" / "report.html",
+                baseline=None if name == "random" else first,
+            ),
+            accuracies=tuple(campaign.accuracy for campaign in campaigns),
+            epsilon_spent=max(campaign.epsilon_spent for campaign in campaigns),
+            holds=all(campaign.holds for campaign in campaigns),
         )
-        reports[name] = report_data(campaign_folder)
-        verification = campaign.verify()
-        rows.append(
-            DemoRow(
-                name=name,
-                folder=campaign_folder,
-                report=report,
-                labels=status.internal.labelled,
-                accuracy=status.metrics[-1]["accuracy"],
-                epsilon_spent=verification.epsilon_spent,
-                holds=verification.holds,
-            )
-        )
-    picture = folder / "learning.png"
-    learning_figure(reports, "accuracy").savefig(picture)
+        for name, campaigns in ended.items()
+    ]
+    picture = folder / "accuracy.png"
+    final_figure({row.name: row.accuracies for row in rows}, "accuracy on the held-out set").savefig(picture)
     return rows, picture
+
+
+def difference_in_words(rows: Sequence[DemoRow]) -> str:
+    """The difference of the cut to random labels with its standard error, and whether it means anything."""
+    random, cut = rows
+    difference = 100 * (cut.mean - random.mean)
+    squares = [statistics.variance(row.accuracies) / len(row.accuracies) for row in rows if len(row.accuracies) > 1]
+    if len(squares) < len(rows):
+        return f"The cut is at {difference:+.1f} points against random labels: one run each says nothing."
+    error = 100 * math.sqrt(math.fsum(squares))
+    said = f"The cut is at {difference:+.1f} ± {error:.1f} points against random labels"
+    if abs(difference) <= 2 * error:
+        return f"{said}: on these easy digits, no difference that {len(cut.accuracies)} runs can show."
+    return f"{said}: more than chance, on these digits. Other data may differ."
+
+
+def _campaign(folder: Path, plan: dict[str, Any]) -> _Ended:
+    campaign = Campaign.from_config(folder, checked_config(digits_document(plan)))
+    status = campaign.run()
+    verification = campaign.verify()
+    return _Ended(
+        folder=folder,
+        accuracy=status.metrics[-1]["accuracy"],
+        epsilon_spent=verification.epsilon_spent,
+        holds=verification.holds,
+    )
 
 
 def digits_document(plan: dict[str, Any]) -> dict[str, Any]:
@@ -74,15 +110,15 @@ def digits_document(plan: dict[str, Any]) -> dict[str, Any]:
         "plan": {
             "target_epsilon": 8.0,
             "target_delta": 1e-4,
-            "initial_size": 200,
-            "query_sizes": [150, 100, 50],
+            "initial_size": 120,
+            "query_sizes": [180],
             "batch_size": 64,
-            "epochs": 15,
+            "epochs": 20,
             **plan,
         },
         "model": {"name": "small-cnn"},
-        "training": {"learning_rate": 2e-3},
-        "acquisition": {"name": "entropy"},
+        "training": {"learning_rate": 8e-3, "average": 0.98},
+        "acquisition": {"name": "minimum-margin"},
         "oracle": "simulated",
     }
 

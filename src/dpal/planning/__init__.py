@@ -1,7 +1,7 @@
 """From a budget to a certified plan. It knows nothing of data, models or stores.
 
-Read request (what a user asks), setting (with defaults filled in), plan, spending (what it costs), certification; then
-the planners: naive, step_amplification, continual, optimised. `planners` gives them names.
+Read request (what a user asks), setting (with defaults filled in), plan, promises (in words), spending (what it costs),
+certification; then the planners: naive, step_amplification, continual, optimised, scouting. `planners` names them.
 """
 
 from dpal.planning.certification import load_plan, read_plan

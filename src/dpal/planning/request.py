@@ -90,7 +90,7 @@ class PlanRequest:
             raise InvalidArgument("pool_size", pool_size, "at least 1: there is nothing to learn from an empty pool")
         initial = max(1, pool // 5) if self.initial_size is None else checks.count("initial_size", self.initial_size)
         promise, kind = self._promise()
-        sizes = self._query_sizes(pool, initial, DEFAULT_PHASES.get(promise, 2))
+        sizes = self._query_sizes(pool, initial, DEFAULT_PHASES[promise])
         default_share = epsilon / (10 if promise == INSIDE else 4) if kind.spends_epsilon and sizes else 0.0
         return Setting(
             target_epsilon=epsilon,
@@ -112,13 +112,14 @@ class PlanRequest:
 
     def _promise(self) -> tuple[str, type[Selection]]:
         """The promise and the kind of selection: each follows from the other where only one is given."""
+        if self.selections is not None and self.selections not in PROMISES:
+            raise InvalidArgument("selections", self.selections, f"one of {', '.join(PROMISES)}")
         if self.selection is None:
             promise = INSIDE if self.selections is None else self.selections
-            return promise, selection_kind(_DEFAULT_SELECTIONS.get(promise, "cut"))
+            return promise, selection_kind(_DEFAULT_SELECTIONS[promise])
         kind = selection_kind(self.selection)
         promise = kind.promises[0] if self.selections is None else self.selections
-        if promise in PROMISES:
-            require_promise(kind, promise)
+        require_promise(kind, promise)
         return promise, kind
 
     def _query_sizes(self, pool: int, initial: int, default_phases: int) -> tuple[int, ...]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from dpal.planning.promises import WORDS
+
+# What both promises take for granted; each has its own as well (planning/promises.py).
 ASSUMPTIONS = (
     "The unit of privacy is one record: someone with several records is protected less overall.",
     "The promise compares the pool with the same pool in which one record is replaced by a blank (zero-out adjacency).",
     "What a record contains is protected less than whether it was used: with twice the ε, and with δ times 1 + e^ε.",
-    "The number of records, their ids, the classes, the plan and the choice of the initial set are public.",
     "Ids do not encode what a record contains: no names, no diagnoses, no dates.",
-    "Everything released is covered: every model and checkpoint, every training step, and which records were chosen.",
     "Labels, scores, gradients and records stay on the machine that runs the campaign.",
     "Other campaigns, and any tuning or trial run on the same records, are not counted here: their ε adds to this one.",
     "Running a copy of the campaign's folder is a second campaign, and its ε adds to this one.",
@@ -24,9 +25,9 @@ MEASURED_ROUNDING = (
 FOREIGN_CODE = "This code is not part of dpal; it is assumed to treat every record separately and to leak nothing:"
 
 
-def assumptions_of(*, accountant: str, foreign_code: Sequence[str]) -> list[str]:
-    """All assumptions of a campaign: the general ones, its accountant's, and code that is not part of dpal."""
-    assumptions: list[str] = [*ASSUMPTIONS]
+def assumptions_of(*, promise: str, accountant: str, foreign_code: Sequence[str]) -> list[str]:
+    """All assumptions of a campaign: its promise's, the general ones, its accountant's, and code that is not dpal's."""
+    assumptions: list[str] = [*WORDS[promise].assumptions, *ASSUMPTIONS]
     if accountant == "pld":
         assumptions.append(MEASURED_ROUNDING)
     if foreign_code:

@@ -8,8 +8,10 @@ from dpal import __version__
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
+from dpal.planning.promises import WORDS, by_phase, expected_labels
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
+from dpal.selection.selection import INSIDE
 
 _PATH_SETTINGS = ("file", "folder", "labels", "ids", "name", "tokenizer")
 
@@ -23,7 +25,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
     # First, because it reads all facts from the disk; what follows uses them.
     verification = campaign.verify(recompute=None)
     state, plan, status = campaign.state(), campaign.plan, campaign.status()
-    internal_counts = asdict(status.internal)
+    internal_counts, words = asdict(status.internal), WORDS[plan.setting.promise]
     config = _without_folders(campaign.config.model_dump(mode="json"))
     return {
         "dpal_version": __version__,
@@ -33,15 +35,22 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         if verification.holds and verification.is_private
         else None,
         "protects_little": _little(plan) is not None,
+        "selections": plan.setting.promise,
+        "selections_in_words": words.in_full if verification.is_private else None,
         "status": _public_status(status),
         "verification": verification.to_json(),
         "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         "labels_by_phase": labels_by_phase(state.groups, plan),
+        "labels_are_planned": labels_are_planned(plan),
+        "labels_in_all": sum(expected_labels(plan)) if labels_are_planned(plan) else status.asked,
         "metrics": [{"phase": fact.phase + 1, "records": fact.records, **fact.metrics} for fact in state.evaluated],
         # Not covered by the promise: the number of skipped records depends on the records, and times on random draws.
         "internal": {
+            "stage": status.stage,
+            "next_step": status.next_step,
+            "labels_by_phase": by_phase(plan, [len(group) for group in state.groups]),
             "labels": {name: count for name, count in internal_counts.items() if isinstance(count, int)},
             "phases_trained": [
                 {"phase": fact.phase + 1, "engine": fact.engine, "seconds": fact.seconds} for fact in state.trained
@@ -51,14 +60,24 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         else None,
         "evaluation_is_public": bool(config.get("evaluation")) or bool(state.evaluated),
         "configuration": config,
-        "assumptions": assumptions_of(accountant=plan.setting.accountant, foreign_code=state.created.foreign_code),
+        "assumptions": assumptions_of(
+            promise=plan.setting.promise,
+            accountant=plan.setting.accountant,
+            foreign_code=state.created.foreign_code,
+        ),
         "how_to_verify": "dpal verify CAMPAIGN",
     }
 
 
 def _public_status(status: Status) -> dict[str, object]:
     """The status without anything that depends on private records, and without folders of the machine."""
-    return {name: value for name, value in status.to_json().items() if name not in ("internal", "folder")}
+    public = {name: value for name, value in status.to_json().items() if name not in ("internal", "folder")}
+    ended = status.phases_done + len(status.phases_given_up)
+    following = f"train phase {ended + 1}"
+    if status.selections == INSIDE and ended > 0 and (status.is_waiting or status.next_step == following):
+        # Whether anyone was asked, and whether all answers are there, depends on what was asked for.
+        public |= {"stage": "labelling or training", "next_step": following}
+    return public
 
 
 def _without_folders(config: dict[str, Any]) -> dict[str, Any]:
@@ -74,9 +93,14 @@ def _without_folders(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def labels_by_phase(groups: tuple[tuple[str, ...], ...], plan: Plan) -> list[int]:
-    """How many records were asked about before each phase. This is public, since selections are released."""
-    counts = [len(phase.sampling_probabilities) for phase in plan.phases]
-    return [sum(len(group) for group in groups[:count]) for count in counts if count <= len(groups)]
+    """How many records were asked about before each phase so far; planned numbers where the real ones stay inside."""
+    sizes = expected_labels(plan)[: len(groups)] if labels_are_planned(plan) else [len(group) for group in groups]
+    return by_phase(plan, sizes)
+
+
+def labels_are_planned(plan: Plan) -> bool:
+    """Whether numbers of labels that may be passed on come from the plan, since the real ones stay inside."""
+    return plan.setting.promise == INSIDE
 
 
 def _promise(stage: str, plan: Plan, holds: bool, is_private: bool) -> str:

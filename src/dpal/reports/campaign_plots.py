@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from dpal.reports.figures import COLOURS, RC, line_style
+from dpal.reports.plain_words import labels_axis
 
 _NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC"}
 
@@ -28,7 +29,7 @@ def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Fi
             if report["plan"]["accounting"] != "renyi":
                 spent = [_spent_by_phase(report["plan"])[measurement["phase"] - 1] for measurement in measured]
                 by_epsilon.plot(spent, values, label=name, **line_style(index))
-        by_labels.set_xlabel("labels asked for")
+        by_labels.set_xlabel(labels_axis(report["labels_are_planned"] for report in reports.values()))
         by_epsilon.set_xlabel("ε spent so far")
         by_labels.set_ylabel(f"{_NAMES.get(metric, metric)} on the held-out set")
         by_labels.yaxis.set_major_formatter(PercentFormatter(1.0))

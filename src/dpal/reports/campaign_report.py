@@ -13,7 +13,10 @@ from dpal.reports.campaign_data import report_data
 from dpal.reports.campaign_plots import learning_figure, spending_figure
 from dpal.reports.figures import as_svg
 from dpal.reports.html_pages import grouped, inline_svg, percent, render
-from dpal.reports.plain_words import spaced
+from dpal.reports.plain_words import labels_axis, spaced
+
+# What is needed of a baseline to draw its curve.
+_CURVE = ("campaign", "metrics", "labels_by_phase", "labels_are_planned", "plan")
 
 
 def write_report(folder: Path | str, path: Path, *, internal: bool = True, baseline: Path | str | None = None) -> Path:
@@ -26,7 +29,7 @@ def write_report(folder: Path | str, path: Path, *, internal: bool = True, basel
     data = report_data(folder, internal=internal)
     if baseline is not None:
         other = report_data(baseline, internal=False)
-        data["baseline"] = {name: other[name] for name in ("campaign", "metrics", "labels_by_phase", "plan")}
+        data["baseline"] = {name: other[name] for name in _CURVE}
     page = as_html(data)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path.with_suffix(".json"), json.dumps(data, indent=2, ensure_ascii=False) + "\n")
@@ -47,6 +50,7 @@ def as_html(data: dict[str, Any]) -> str:
         spending=inline_svg(as_svg(spending_figure(data))),
         phases=_phases(data["plan"]),
         metrics=metrics,
+        labels_heading=labels_axis([data["labels_are_planned"]]),
         learning=_learning(data, metrics[0]) if metrics else None,
         measured=[
             (
@@ -94,6 +98,7 @@ def _internal(internal: dict[str, Any] | None) -> dict[str, list[tuple[object, .
         return {}
     return {
         "labels": [(spaced(name), grouped(count)) for name, count in internal["labels"].items()],
+        "asked_by_phase": [(phase, grouped(count)) for phase, count in enumerate(internal["labels_by_phase"], start=1)],
         "times": [
             (trained["phase"], trained["engine"], f"{trained['seconds']:,.1f}")
             for trained in internal["phases_trained"]

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from dpal.campaign.status import Status
 from dpal.campaign.verification import Verification
+from dpal.planning.promises import WORDS
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly, guess_sentence, little_because, spaced
 
@@ -24,7 +25,10 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     table.add_row("next" if running is None else "now", status.next_step)
     given_up = "".join(f", phase {phase} given up" for phase in status.phases_given_up)
     table.add_row("phases", f"{status.phases_done} of {status.phases} trained{given_up}")
-    table.add_row("pool", f"{status.pool_size:,} records; {status.asked:,} asked about, {status.retired:,} retired")
+    numbers = "" if status.asked is None else f"; {_numbers(status.asked, status.retired)}"
+    table.add_row("pool", f"{status.pool_size:,} records{numbers}")
+    if status.is_private:
+        table.add_row("promise", WORDS[status.selections].short)
     table.add_row(
         "privacy",
         f"ε {rounded_up(status.epsilon_spent, 4):.4f} of {exactly(status.epsilon_budget)} at "
@@ -39,9 +43,15 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     return _flagged(Group(table, Text(f"\n{INTERNAL}", style="yellow"), _internal(status)), status.is_private)
 
 
+def _numbers(asked: int, retired: int | None) -> str:
+    return f"{asked:,} asked about, {retired or 0:,} retired"
+
+
 def _internal(status: Status) -> RenderableType:
     internal = status.internal
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    if internal.asked is not None:
+        table.add_row("records", _numbers(internal.asked, internal.retired))
     table.add_row(
         "labels",
         f"{internal.labelled:,} given, {internal.waiting_for_labels:,} missing, {internal.skipped:,} skipped, "
@@ -67,7 +77,8 @@ def verification_view(verification: Verification) -> RenderableType:
         f"δ = {exactly(verification.target_delta)}: " + ("verified" if verification.holds else "NOT VERIFIED"),
         style="bold green" if verification.holds else "bold red",
     )
-    return _flagged(Group(table, verdict), verification.is_private)
+    promise = [Text(WORDS[verification.selections].short)] if verification.is_private else []
+    return _flagged(Group(table, verdict, *promise), verification.is_private)
 
 
 def _flagged(view: RenderableType, is_private: bool) -> RenderableType:

@@ -18,26 +18,16 @@ from dpal.errors import DpalError, InvalidArgument
 from dpal.planning.certification import read_plan
 from dpal.planning.documents import require_same
 from dpal.planning.plan import Plan
+from dpal.planning.promises import WORDS
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 from dpal.reports.signature import PUBLIC_KEY, SIGNATURE, checked_signature
 from dpal.selection.registry import selection_from_json
 
-VERSION = 2
+VERSION = 3
 ADJACENCY = "zero-out: one record replaced by a blank"
 UNIT = "one record"
-RELEASED = (
-    "the model after every training phase, and every training step that led to it",
-    "the ids of the records that were selected for labelling or retired",
-    "the thresholds of threshold selections",
-    "this certificate, the plan and the number of records",
-)
-NOT_RELEASED = (
-    "the records, their labels and scores",
-    "how many records took part in a step, and gradients before noise",
-    "the randomness of any step",
-)
 # ε is stated with this many decimals, rounded up; a stated ε may be this much above the recomputed one.
 _DIGITS, _SLACK = 6, 2e-6
 # What cannot be recomputed from the plan and the charges. Hashes guard it against accidental edits.
@@ -99,7 +89,7 @@ def _model_sha256(state: State) -> str | None:
 
 def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str, Any]) -> dict[str, Any]:
     """The whole certificate from the plan, the charges, their ε and what is only stated."""
-    setting = plan.setting
+    setting, words = plan.setting, WORDS[plan.setting.promise]
     is_complete = len(ledger.phases) == len(plan.phases)
     return {
         "certificate": "dpal privacy certificate",
@@ -107,6 +97,9 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
         **stated,
         "statement": _statement(spent.campaign, plan, complete=is_complete, given_up=stated["given_up"]),
         "worst_case": worst_case(setting.target_epsilon, setting.target_delta, setting.pool_size),
+        "selections": setting.promise,
+        "selections_in_short": words.short,
+        "selections_in_words": words.meaning,
         "complete": is_complete,
         "epsilon": spent.campaign,
         "epsilon_budget": setting.target_epsilon,
@@ -116,13 +109,15 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
         "accountant": setting.accountant,
         "accounting": setting.accounting,
         "groups": [
-            {"group": number, "records_at_most": plan.groups[number].size, "epsilon": epsilon}
+            {"group": number, "records_planned": plan.groups[number].size, "epsilon": epsilon}
             for number, epsilon in enumerate(spent.groups)
         ],
         "mechanisms": _mechanisms(ledger),
-        "released": list(RELEASED),
-        "not_released": list(NOT_RELEASED),
-        "assumptions": assumptions_of(accountant=setting.accountant, foreign_code=stated["foreign_code"]),
+        "released": list(words.released),
+        "not_released": list(words.not_released),
+        "assumptions": assumptions_of(
+            promise=setting.promise, accountant=setting.accountant, foreign_code=stated["foreign_code"]
+        ),
         "plan_hash": plan_hash(plan.to_json()),
         "charges": {
             "phases": [_with_lists(training_body(phase)) for phase in ledger.phases],

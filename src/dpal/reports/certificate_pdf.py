@@ -60,11 +60,14 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     )
     first.heading("What it means")
     first.paragraph(certificate["worst_case"])
+    first.heading("Selections")
+    first.paragraph(f"{certificate['selections_in_short']} {certificate['selections_in_words']}")
     first.heading("What was promised")
     first.pairs(
         [
             ("promise", f"ε = {exactly(certificate['epsilon_budget'])}, δ = {exactly(certificate['delta'])}"),
             ("spent", f"ε = {certificate['epsilon']:.6f}"),
+            ("selections", certificate["selections"]),
             ("unit of privacy", certificate["unit"]),
             ("adjacency", certificate["adjacency"]),
             ("accountant", f"{certificate['accountant']}, {certificate['accounting']} accounting"),
@@ -116,7 +119,8 @@ def _mechanism(mechanism: Mapping[str, Any]) -> str:
         )
     known = {"where", "times", "mechanism", "private", "query_size", "unlabelled"}
     numbers = [f"{spaced(name)} {parameter(name, value)}" for name, value in mechanism.items() if name not in known]
-    taken = f"{mechanism['query_size']:,} of {mechanism['unlabelled']:,} records"
+    planned = "planned " if "wanted" in mechanism else ""
+    taken = f"{planned}{mechanism['query_size']:,} of {mechanism['unlabelled']:,} records"
     return f"{mechanism['where']}: {', '.join([mechanism['mechanism'], taken, *numbers])}"
 
 

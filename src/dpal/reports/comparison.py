@@ -9,17 +9,18 @@ from typing import Any
 
 from dpal.campaign.campaign import Campaign
 from dpal.errors import InvalidArgument
-from dpal.reports.campaign_data import labels_by_phase
+from dpal.reports.campaign_data import labels_are_planned, labels_by_phase
 from dpal.reports.plain_words import exactly, spaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One campaign's curve: labels asked for, and metrics, after each phase."""
+    """One campaign's curve: labels asked for (planned, where the real number stays inside) and metrics by phase."""
 
     method: str
     folder: str
     labels: tuple[int, ...]
+    labels_are_planned: bool
     metrics: tuple[dict[str, float], ...]
     epsilon: float
     delta: float
@@ -33,6 +34,8 @@ class Summary:
     method: str
     runs: int
     labels: tuple[float, ...]
+    # Of any run.
+    labels_are_planned: bool
     mean: tuple[float, ...]
     deviation: tuple[float | None, ...]
     epsilon: float
@@ -51,6 +54,7 @@ def run_of(folder: Path | str, method: str | None = None) -> Run:
         method=method or f"{plan.planner}, {selection}",
         folder=str(folder),
         labels=tuple(labels_by_phase(state.groups, plan)[fact.phase] for fact in state.evaluated),
+        labels_are_planned=labels_are_planned(plan),
         metrics=tuple(dict(fact.metrics) for fact in state.evaluated),
         epsilon=plan.setting.target_epsilon,
         delta=plan.setting.target_delta,
@@ -80,6 +84,7 @@ def summaries(runs: Sequence[Run], metric: str) -> list[Summary]:
                 method=method,
                 runs=len(own),
                 labels=tuple(statistics.fmean(run.labels[phase] for run in own) for phase in range(phases)),
+                labels_are_planned=any(run.labels_are_planned for run in own),
                 mean=tuple(statistics.fmean(values) for values in columns),
                 deviation=tuple(statistics.stdev(values) if len(values) > 1 else None for values in columns),
                 epsilon=max(run.epsilon for run in own),
@@ -106,7 +111,7 @@ def markdown_table(compared: Sequence[Summary], metric: str) -> str:
         mean, spread = _end(summary)
         value = mean if spread is None else f"{mean} ± {spread}"
         name = html.escape(summary.method.replace("|", "/"), quote=False)
-        epsilon, labels = exactly(summary.epsilon), f"{summary.labels[-1]:,.0f}"
+        epsilon, labels = exactly(summary.epsilon), last_labels(summary)
         lines.append(f"| {name} | {summary.runs} | {epsilon} | {labels} | {value} |")
     return "\n".join(lines) + "\n"
 
@@ -118,12 +123,17 @@ def latex_table(compared: Sequence[Summary], metric: str) -> str:
     for summary in compared:
         mean, spread = _end(summary)
         value = f"${mean}$" if spread is None else f"${mean}_{{\\pm {spread}}}$"
-        epsilon, labels = exactly(summary.epsilon), f"{summary.labels[-1]:,.0f}"
+        epsilon, labels = exactly(summary.epsilon), last_labels(summary)
         cells = (_escaped(summary.method), str(summary.runs), epsilon, labels, value)
         rows.append(" & ".join(cells) + " \\\\")
     return "\n".join(
         ["\\begin{tabular}{lrrrr}", "\\toprule", head, "\\midrule", *rows, "\\bottomrule", "\\end{tabular}", ""]
     )
+
+
+def last_labels(summary: Summary) -> str:
+    """The number of labels at the end; planned where the real one stays inside."""
+    return f"{summary.labels[-1]:,.0f}{' (planned)' if summary.labels_are_planned else ''}"
 
 
 def _end(summary: Summary) -> tuple[str, str | None]:

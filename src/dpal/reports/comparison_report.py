@@ -10,10 +10,19 @@ from matplotlib.ticker import PercentFormatter
 
 from dpal.campaign.files import write_text
 from dpal.errors import InvalidArgument
-from dpal.reports.comparison import Run, Summary, as_json, latex_table, markdown_table, metric_of, summaries
+from dpal.reports.comparison import (
+    Run,
+    Summary,
+    as_json,
+    last_labels,
+    latex_table,
+    markdown_table,
+    metric_of,
+    summaries,
+)
 from dpal.reports.figures import RC, as_svg, line_style
 from dpal.reports.html_pages import inline_svg, render
-from dpal.reports.plain_words import spaced
+from dpal.reports.plain_words import labels_axis, spaced
 
 SIMULATION = (
     "Simulation only: some of these runs can be predicted from a seed, or select without privacy, and protect nobody."
@@ -43,7 +52,7 @@ def _page(compared: Sequence[Summary], metric: str, title: str) -> str:
         "comparison.html",
         title=title,
         metric=metric,
-        methods=compared,
+        methods=[(method, last_labels(method)) for method in compared],
         simulation=None if all(method.is_private for method in compared) else SIMULATION,
         curves=inline_svg(as_svg(curves(compared, metric))),
     )
@@ -61,7 +70,7 @@ def curves(compared: Sequence[Summary], metric: str) -> Figure:
             low = [mean - extra for mean, extra in zip(method.mean, spread, strict=True)]
             high = [mean + extra for mean, extra in zip(method.mean, spread, strict=True)]
             axes.fill_between(method.labels, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        axes.set_xlabel("labels asked for")
+        axes.set_xlabel(labels_axis(method.labels_are_planned for method in compared))
         axes.set_ylabel(f"{spaced(metric)} on the held-out set")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         # Outside the axes, so that it covers no data however many methods there are.

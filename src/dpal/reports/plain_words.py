@@ -1,11 +1,13 @@
 """What an ε and a δ mean, in words for the people who decide whether they are small enough."""
 
 import math
+from collections.abc import Iterable
 
 from dpal.privacy.rounding import rounded_up
 
 # Above this ε the bound says almost nothing: the worst case is a guess that is right 99.995% of the time.
 _LARGEST_EPSILON = 10.0
+ASKED = "labels asked for"
 LITTLE = "This protects little"
 _WORST_CASE = (
     "This is the worst case, against someone who knows every other record and sees everything that is released"
@@ -24,7 +26,17 @@ def spaced(name: str) -> str:
 
 def parameter(name: str, value: float) -> str:
     """The value of a mechanism's parameter, short enough for a table; an ε is rounded up."""
+    if isinstance(value, int):
+        return f"{value:,}"
     return f"{rounded_up(value, 4):.4f}" if "epsilon" in name else f"{value:.4g}"
+
+
+def labels_axis(are_planned: Iterable[bool]) -> str:
+    """What an axis of labels shows: real numbers of labels, or planned ones where the real ones stay inside."""
+    planned = set(are_planned)
+    if planned == {True}:
+        return "labels planned"
+    return "labels asked for, or planned where selections stay inside" if planned == {True, False} else ASKED
 
 
 def right_guesses(epsilon: float, delta: float) -> float:

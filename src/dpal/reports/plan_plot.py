@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from dpal.errors import InvalidArgument
 from dpal.planning.naive_phases import NaivePhases
 from dpal.planning.plan import Plan
+from dpal.planning.promises import WORDS
 from dpal.reports.figures import COLOURS, RC, line_style
 from dpal.reports.plain_words import exactly
 from dpal.reports.plan_table import NOT_PRIVATE
@@ -36,12 +37,16 @@ def plot_plan(plan: Plan, path: Path) -> None:
             axes.set_xlim(0.8, len(plan.phases) + 0.2)
         figure.suptitle(
             f"{plan.planner}, ε = {exactly(plan.setting.target_epsilon)}, δ = {exactly(plan.setting.target_delta)} "
-            f"({plan.setting.accountant}, {plan.setting.accounting} accounting)",
+            f"({plan.setting.accountant}, {plan.setting.accounting} accounting){_promise(plan)}",
             fontsize=10,
         )
         if not plan.selection_is_private:
             figure.supxlabel(NOT_PRIVATE, color="red", fontsize=8)
         figure.savefig(path)
+
+
+def _promise(plan: Plan) -> str:
+    return f"\n{WORDS[plan.setting.promise].short}" if plan.selection_is_private else ""
 
 
 def _draw_spending(axes: Axes, plan: Plan) -> None:
@@ -71,10 +76,12 @@ def _draw_rates(axes: Axes, plan: Plan) -> None:
         ]
         axes.plot(*zip(*points, strict=True), label=_label(f"group {group + 1}", group, groups), **_look(group, groups))
     naive = NaivePhases.naive_rates(plan.setting)
+    highest = max(max(phase.sampling_probabilities) for phase in plan.phases)
     if len(naive) == len(plan.phases) and plan.planner != "naive":
         axes.plot(range(1, len(naive) + 1), naive, color="0.5", linestyle=":", label="naive")
+        highest = max(highest, *naive)
     axes.set_ylabel("sampling probability")
-    axes.set_ylim(0, 1.35 * max(max(phase.sampling_probabilities) for phase in plan.phases))
+    axes.set_ylim(0, 1.35 * highest)
     axes.legend(ncols=3, loc="upper left", columnspacing=1.0, handlelength=1.6)
     axes.set_title("Sampling")
 

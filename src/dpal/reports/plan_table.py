@@ -1,5 +1,7 @@
 """A plan as tables for a terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.panel import Panel
@@ -8,8 +10,10 @@ from rich.text import Text
 
 from dpal.planning.objective import objective
 from dpal.planning.plan import Plan, Schedule
+from dpal.planning.promises import WORDS, expected_labels
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly, little_because, parameter, worst_case
+from dpal.selection.cut import CutSelection
 
 NOT_PRIVATE = "The selection is NOT private: the promise covers training only. Use this for upper bounds in simulation."
 
@@ -26,11 +30,19 @@ _SHORT = {
 }
 
 
+_CUT_NOTE = (
+    "How many records reach a cut is random: about the expected number, which is below the query size by the "
+    "shortfall. P(more) is the probability of more than the query size, where scores are spread around the cut. If "
+    "there are more, all of them are asked for; if there are fewer, nobody else is."
+)
+
+
 def plan_view(plan: Plan) -> RenderableType:
     """The promise, the phases, the selections and what each group pays."""
     parts: list[RenderableType] = [_promise(plan), *_meaning(plan), _phases(plan)]
     if plan.selections:
-        parts.append(_selections(plan))
+        cuts = [selection for selection in plan.selections if isinstance(selection, CutSelection)]
+        parts += [_cuts(plan, cuts)] if len(cuts) == len(plan.selections) else [_selections(plan)]
     parts.append(_spending(plan))
     if plan.remark:
         parts.append(Text(plan.remark))
@@ -46,9 +58,15 @@ def _promise(plan: Plan) -> Text:
         f"ε = [bold]{rounded_up(plan.epsilon, 4):.4f}[/bold] of {exactly(setting.target_epsilon)} "
         f"at δ = {exactly(setting.target_delta)} ({setting.accountant}, "
         f"{setting.accounting} accounting, one record blanked out)\n"
-        f"pool {setting.pool_size:,}, labels {setting.labelling_budget:,}, "
+        f"pool {setting.pool_size:,}, labels {_labels(plan)}, "
         f"steps {sum(phase.steps for phase in plan.phases):,}"
     )
+
+
+def _labels(plan: Plan) -> str:
+    """How many labels to expect, and what was budgeted where that is more."""
+    budget, expected = plan.setting.labelling_budget, sum(expected_labels(plan))
+    return f"{budget:,}" if expected == budget else f"about {expected:,} expected of {budget:,} budgeted"
 
 
 def _meaning(plan: Plan) -> list[RenderableType]:
@@ -58,7 +76,8 @@ def _meaning(plan: Plan) -> list[RenderableType]:
     promise = (plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
     little = little_because(*promise)
     warning = [] if little is None else [Panel(Text(little, style="bold red"), border_style="red")]
-    return [*warning, Text(worst_case(*promise))]
+    words = WORDS[plan.setting.promise]
+    return [*warning, Text(worst_case(*promise)), Text(f"{words.short}\n", style="bold"), Text(f"{words.meaning}\n")]
 
 
 def _phases(plan: Plan) -> Table:
@@ -84,18 +103,44 @@ def _phases(plan: Plan) -> Table:
     return table
 
 
+def _after(plan: Plan, index: int) -> str:
+    """The phase after which a selection is made."""
+    return str(max(n for n, phase in enumerate(plan.phases, 1) if len(phase.sampling_probabilities) == index + 1))
+
+
+def _cuts(plan: Plan, cuts: Sequence[CutSelection]) -> RenderableType:
+    table = Table(title="Selections: every record at or above a private cut is asked for", title_justify="left")
+    headings = ("after phase", "cut's ε", "expected", "query size", "of", "P(more)", "expected shortfall")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for index, cut in enumerate(cuts):
+        table.add_row(
+            _after(plan, index),
+            parameter("cut_epsilon", cut.cut_epsilon),
+            f"{cut.wanted:,}",
+            f"{cut.query_size:,}",
+            f"{cut.unlabelled:,}",
+            f"{rounded_up(100 * cut.overrun_probability, 2):.2f}%",
+            f"{1 - cut.wanted / cut.query_size:.1%}",
+        )
+    return Group(table, Text(_CUT_NOTE))
+
+
 def _selections(plan: Plan) -> Table:
     table = Table(title="Selections", title_justify="left")
     for heading in ("after phase", "mechanism", "takes", "of"):
         table.add_column(heading, justify="right")
     table.add_column("parameters")
     for index, selection in enumerate(plan.selections):
-        after = max(n for n, phase in enumerate(plan.phases, 1) if len(phase.sampling_probabilities) == index + 1)
         parameters = ", ".join(
             f"{_SHORT.get(name, name)} {parameter(name, value)}" for name, value in selection.parameters().items()
         )
         table.add_row(
-            str(after), selection.kind(), f"{selection.query_size:,}", f"{selection.unlabelled:,}", parameters or "–"
+            _after(plan, index),
+            selection.kind(),
+            f"{selection.query_size:,}",
+            f"{selection.unlabelled:,}",
+            parameters or "–",
         )
     return table
 

@@ -3,11 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_campaigns import create, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.verification import _sizes_check
+from dpal.selection.cut import CutSelection
+from dpal.selection.selection import NOBODY, Chosen
 
 
 def test_a_seeded_campaign_says_so_everywhere(tmp_path: Path) -> None:
@@ -41,6 +44,32 @@ def test_status_and_verify_give_one_number_at_any_time(
     assert all(status == spent for status, spent in shown)
     assert final.holds
     assert abs(final.epsilon_spent - plan.epsilon) <= 1e-9
+
+
+def test_a_cut_that_asks_for_everyone_verifies_and_does_not_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that failed here, or a number in its detail, would tell about records."""
+    details: set[str] = set()
+    for number, count in enumerate((1, 16)):
+        chosen = Chosen(to_label=np.arange(count), retired=NOBODY)
+        monkeypatch.setattr(CutSelection, "_choose", lambda *_, chosen=chosen: chosen)
+        campaign = Campaign.create(
+            tmp_path / str(number),
+            plan=linear_plan(query_sizes=(5,)),
+            pool=linear_pool(),
+            model=linear_model(),
+            oracle="simulated",
+        )
+        campaign.run()
+        assert len(campaign.state().groups[1]) == count
+        found = campaign.verify()
+        assert found.holds, found.checks
+        details |= {check.detail for check in found.checks if check.what == "sizes"}
+    assert len(details) == 1
+    state = campaign.state()
+    fewer = replace(state, selected=(replace(state.selected[0], to_label=state.groups[0][1:]), *state.selected[1:]))
+    assert not _sizes_check(fewer, campaign.plan).holds
 
 
 def test_a_cut_may_ask_for_more_than_were_planned_to_be_left(tmp_path: Path) -> None:

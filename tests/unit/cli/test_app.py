@@ -106,7 +106,11 @@ def test_a_package_that_is_not_dpals_to_install_stays_an_error(tmp_path: Path) -
     [
         (["training.device=gpu"], "--set training.device=gpu: must be auto, cpu, cuda"),
         (["plan.epoch=3"], "--set plan.epoch=3: there is no such setting (did you mean plan.epochs?)"),
-        (["plan.target_epsilon=0.01", "model.name=small-cnn"], "or the selection 'random', which spends no ε"),
+        (
+            ["plan.target_epsilon=0.01", "plan.selections=released", "model.name=small-cnn"],
+            "or the selection 'random', which spends no ε",
+        ),
+        (["plan.selections=outside"], "selections is 'outside', but must be one of inside, released"),
     ],
 )
 def test_mistaken_settings_are_named(tmp_path: Path, settings: list[str], message: str) -> None:

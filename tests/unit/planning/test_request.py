@@ -16,7 +16,7 @@ from dpal.planning.request import PlanRequest
         ({"query_sizes": (0, 100)}, "a query size is 0"),
         ({"target_epsilon": 0}, "target_epsilon is 0"),
         ({"epochs": float("nan")}, "epochs is nan"),
-        ({"planner": "magic"}, "planner is 'magic', but must be one of step-amplification"),
+        ({"planner": "magic"}, "planner is 'magic', but must be one of scouting"),
         ({"selection": "magic"}, "selection is 'magic'"),
         ({"accounting": "magic"}, "accounting is 'magic'"),
         ({"selection_epsilon": 9}, "below the target ε of 8"),
@@ -33,13 +33,37 @@ def test_a_setting_that_cannot_be_is_refused(change: dict, message: str) -> None
 def test_defaults_fill_in() -> None:
     setting = PlanRequest(target_epsilon=8).resolve(50_000)
     assert setting.target_delta == 1e-5
-    assert setting.query_sizes == (3_750,) * 4
+    assert (setting.promise, setting.selection) == ("inside", "cut")
+    assert setting.query_sizes == (15_000,)
     assert setting.free_query_sizes
-    assert (setting.accounting, setting.batch_size, setting.selection_epsilon) == ("branch", 4000, 2.0)
+    assert (setting.accounting, setting.batch_size, setting.selection_epsilon) == ("branch", 4000, 0.8)
+
+
+def test_released_selections_have_their_own_defaults() -> None:
+    setting = PlanRequest(target_epsilon=8, selections="released").resolve(50_000)
+    assert (setting.promise, setting.selection) == ("released", "threshold")
+    assert setting.query_sizes == (3_750,) * 4
+    assert setting.selection_epsilon == 2.0
+
+
+@pytest.mark.parametrize(
+    ("selection", "promise"),
+    [("cut", "inside"), ("random", "inside"), ("threshold", "released"), ("laplace", "released")],
+)
+def test_the_promise_follows_from_the_selection(selection: str, promise: str) -> None:
+    assert PlanRequest(target_epsilon=8, selection=selection).resolve(50_000).promise == promise
+
+
+@pytest.mark.parametrize(
+    ("selection", "promise"), [("cut", "released"), ("threshold", "inside"), ("laplace", "inside")]
+)
+def test_a_selection_that_does_not_serve_the_promise_is_refused(selection: str, promise: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"selection is '{selection}'"):
+        PlanRequest(target_epsilon=8, selection=selection, selections=promise).resolve(50_000)
 
 
 def test_the_aim_is_part_of_a_plan() -> None:
-    plan = dpal.plan(**SMALL, selection_aim="overlap")
+    plan = dpal.plan(**SMALL, selection="threshold", selection_aim="overlap")
     assert dpal.read_plan(plan.to_text()) == plan
     with pytest.raises(InvalidArgument, match="selection_aim"):
         dpal.plan(**SMALL, selection_aim="fame")

@@ -17,6 +17,7 @@ def report(accounting: str = "basic", groups: int = 3) -> dict[str, Any]:
         },
         "status": {"phases_done": 1, "phases_given_up": [2]},
         "labels_by_phase": [100, 150, 180],
+        "labels_are_planned": False,
         "metrics": [{"phase": 1, "accuracy": 0.5}, {"phase": 3, "accuracy": 0.8}],
     }
 
@@ -25,6 +26,14 @@ def test_a_metric_is_drawn_at_its_own_phase_with_the_largest_epsilon() -> None:
     by_labels, by_epsilon = learning_figure({"c": report()}, "accuracy").axes
     assert by_labels.lines[0].get_xydata().tolist() == [[100, 0.5], [180, 0.8]]  # type: ignore[union-attr]
     assert by_epsilon.lines[0].get_xydata().tolist() == [[3.0, 0.5], [9.0, 0.8]]  # type: ignore[union-attr]
+
+
+def test_the_axis_says_whether_labels_are_planned() -> None:
+    planned = report() | {"labels_are_planned": True}
+    axes = [learning_figure(each, "accuracy").axes[0] for each in ({"a": report()}, {"a": planned})]
+    assert [axis.get_xlabel() for axis in axes] == ["labels asked for", "labels planned"]
+    both = learning_figure({"a": report(), "b": planned}, "accuracy").axes[0]
+    assert both.get_xlabel() == "labels asked for, or planned where selections stay inside"
 
 
 def test_renyi_accounting_has_no_curve_by_epsilon() -> None:

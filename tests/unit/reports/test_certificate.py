@@ -29,17 +29,17 @@ def finished(folder: Path, **changed: Any) -> Campaign:
     return campaign
 
 
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=["inside", "released"])
+def document(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("certificate") / "clinic"
-    campaign = finished(folder)
+    campaign = finished(folder, plan=linear_plan(selections=request.param))
     document = certificate_of(folder)
     assert document["plan_hash"] == campaign.state().created.plan_hash
     return document
 
 
 def test_it_says_what_was_promised_and_spent(document: dict[str, Any]) -> None:
-    plan = linear_plan()
+    plan = linear_plan(selections=document["selections"])
     assert document["campaign"] == "clinic"
     assert document["complete"]
     assert document["epsilon"] == rounded_up(plan.epsilon, 6) > plan.epsilon
@@ -48,6 +48,16 @@ def test_it_says_what_was_promised_and_spent(document: dict[str, Any]) -> None:
     assert document["unit"] == "one record"
     assert [each["times"] for each in document["mechanisms"]] == [phase.steps for phase in plan.phases] + [1, 1]
     assert f"ε = {rounded_up(plan.epsilon, 6):.6f}" in document["statement"]
+
+
+def test_what_it_says_about_selections_is_true_of_its_plan(document: dict[str, Any]) -> None:
+    released, assumed = " ".join(document["released"]), " ".join(document["assumptions"])
+    assert document["selections"] == document["plan"]["promise"]
+    is_inside = document["selections"] == "inside"
+    assert ("the ids of the records that were selected" in released) is not is_inside
+    assert ("which records were selected for labelling" in " ".join(document["not_released"])) is is_inside
+    assert ("stay inside for good" in assumed) is is_inside
+    assert ("whether and when it was labelled" in document["selections_in_words"]) is is_inside
 
 
 def test_it_verifies_on_another_machine_without_anything_else(document: dict[str, Any], tmp_path: Path) -> None:
@@ -103,9 +113,9 @@ def test_every_edited_number_is_refused(document: dict[str, Any]) -> None:
         (("epsilon",), 1.0, "epsilon"),
         (("delta",), 1e-9, "delta"),
         (("groups", 1, "epsilon"), 0.5, "groups"),
-        (("mechanisms", 0, "times"), 1, "mechanisms"),
+        (("mechanisms", 0, "times"), 77, "mechanisms"),
         (("charges", "phases", 0, "noise_multiplier"), 99.0, "noise_multiplier"),
-        (("charges", "phases", 0, "steps"), 1, "steps"),
+        (("charges", "phases", 0, "steps"), 77, "steps"),
         (("campaign",), "another clinic", "campaign"),
         (("issued",), "2020-01-01", "issued"),
         (("ledger_hash",), "0" * 64, "ledger_hash"),
@@ -113,6 +123,10 @@ def test_every_edited_number_is_refused(document: dict[str, Any]) -> None:
         (("adjacency",), "none", "adjacency"),
         (("accountant",), "pld", "accountant"),
         (("released", 0), "nothing", "released"),
+        (("selections",), "both", "selections"),
+        (("selections_in_short",), "Selections are on the web.", "selections_in_short"),
+        (("selections_in_words",), "Nothing can be computed.", "selections_in_words"),
+        (("plan", "promise"), "both", "promise"),
         (("statement",), "All is well.", "statement"),
         (("plan", "setting", "pool_size"), 10**6, "plan|unlabelled"),
     ],

@@ -6,7 +6,7 @@ from small_campaigns import linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.errors import InvalidArgument, MissingData
-from dpal.reports.assumptions import ASSUMPTIONS
+from dpal.reports.assumptions import assumptions_of
 from dpal.reports.certificate import verify_certificate
 from dpal.reports.certificate_files import NotVerified, check_certificate, read_certificate, write_certificate
 from dpal.reports.signature import new_keys
@@ -30,7 +30,7 @@ def test_what_is_written_is_read_and_checked(desk: Path) -> None:
     file = desk / "c.pdf.json"
     document = read_certificate(file)
     assert (desk / "c.pdf").read_bytes().startswith(b"%PDF")
-    assert document["assumptions"] == list(ASSUMPTIONS)
+    assert document["assumptions"] == assumptions_of(promise="inside", accountant="rdp", foreign_code=())
     checked = check_certificate(file, key=desk / "keys/public.pem", model=desk / "model.safetensors")
     assert document["epsilon"] - 1e-6 <= checked.epsilon <= document["epsilon"]
     assert checked.signature is not None

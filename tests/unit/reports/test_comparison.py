@@ -8,7 +8,16 @@ from dpal.reports.comparison import Run, latex_table, markdown_table, metric_of,
 
 def run(method: str, values: list[float], labels: tuple[int, ...] = (10, 20)) -> Run:
     metrics = tuple({"accuracy": value} for value in values)
-    return Run(method=method, folder="f", labels=labels, metrics=metrics, epsilon=8.0, delta=1e-5, is_private=False)
+    return Run(
+        method=method,
+        folder="f",
+        labels=labels,
+        labels_are_planned=False,
+        metrics=metrics,
+        epsilon=8.0,
+        delta=1e-5,
+        is_private=False,
+    )
 
 
 def test_means_and_deviations_by_hand() -> None:
@@ -23,6 +32,14 @@ def test_means_and_deviations_by_hand() -> None:
     assert "a\\_b \\& c" in latex_table([replace(found[0], method="a_b & c")], "accuracy")
     with pytest.raises(InvalidArgument, match="no accuracy"):
         summaries([run("a", [])], "accuracy")
+
+
+def test_planned_labels_are_marked() -> None:
+    runs = [run("a", [0.5, 0.6]), replace(run("b", [0.5, 0.6]), labels_are_planned=True)]
+    compared = summaries(runs, "accuracy")
+    assert "| a | 1 | 8 | 20 | 60.00 |" in markdown_table(compared, "accuracy")
+    assert "| b | 1 | 8 | 20 (planned) | 60.00 |" in markdown_table(compared, "accuracy")
+    assert "b & 1 & 8 & 20 (planned) & $60.00$ \\\\" in latex_table(compared, "accuracy")
 
 
 def test_an_epsilon_is_shown_with_every_digit() -> None:

@@ -2,11 +2,16 @@ import re
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from rich.console import Console, RenderableType
+from settings import SMALL
 from small_campaigns import linear_plan
 
+import dpal
+from dpal.planning.promises import WORDS
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plan_table import NOT_PRIVATE, comparison, plan_view
+from dpal.selection.cut import CutSelection
 
 
 def shown(view: RenderableType, width: int = 220) -> str:
@@ -23,6 +28,39 @@ def test_every_epsilon_is_rounded_up() -> None:
     assert last is not None
     assert float(last[1]) == rounded_up(plan.groups[-1].epsilon_by_phase[-1], 4)
     assert float(last[1]) >= plan.groups[-1].epsilon_by_phase[-1]
+
+
+def test_a_cut_shows_what_to_expect() -> None:
+    plan = dpal.plan(**SMALL)
+    text = " ".join(shown(plan_view(plan)).split())
+    expected = 400 + sum(cut.wanted for cut in plan.selections if isinstance(cut, CutSelection))
+    assert f"labels about {expected} expected of 800 budgeted" in text
+    for cut in plan.selections:
+        assert isinstance(cut, CutSelection)
+        cells = (
+            f"{rounded_up(cut.cut_epsilon, 4):.4f}",
+            str(cut.wanted),
+            str(cut.query_size),
+            f"{cut.unlabelled:,}",
+            f"{rounded_up(100 * cut.overrun_probability, 2):.2f}%",
+            f"{1 - cut.wanted / cut.query_size:.1%}",
+        )
+        assert " │ ".join(cells) in text
+    assert "all of them are asked for; if there are fewer, nobody else is" in text
+
+
+@pytest.mark.parametrize("promise", ["inside", "released"])
+def test_a_plan_states_its_promise(promise: str) -> None:
+    plan = linear_plan(selections=promise)
+    text = " ".join(shown(plan_view(plan)).split())
+    assert WORDS[promise].short in text
+    assert WORDS[promise].meaning in text
+    other = WORDS["released" if promise == "inside" else "inside"]
+    assert other.short not in text
+    assert ("expected of" in text) is (promise == "inside")
+    # A selection that protects nobody promises nothing.
+    assert WORDS["released"].short not in shown(plan_view(linear_plan(selection="none")))
+    assert WORDS["inside"].short not in shown(plan_view(linear_plan(selection="none")))
 
 
 def test_many_phases_show_both_ends() -> None:

@@ -31,12 +31,12 @@ def traced(title: str) -> set[str]:
     return names
 
 
-@pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["inside", "released"])
+def campaign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("traced") / "clinic"
     Campaign.create(
         folder,
-        plan=linear_plan(),
+        plan=linear_plan(selections=request.param),
         pool=linear_pool(),
         model=linear_model(),
         oracle="simulated",
@@ -86,12 +86,13 @@ def test_every_line_on_the_certificates_pages(certificate: dict[str, Any]) -> No
     assert untraced_lines(certificate) == set()
 
 
-def test_every_assumption() -> None:
+@pytest.mark.parametrize("promise", ["inside", "released"])
+def test_every_assumption(promise: str) -> None:
     table = traced("Assumptions, on certificate and report")
-    for assumption in assumptions_of(accountant="pld", foreign_code=()):
+    for assumption in assumptions_of(promise=promise, accountant="pld", foreign_code=()):
         assert assumption in table
-    (foreign,) = set(assumptions_of(accountant="rdp", foreign_code=("a:b",))) - set(
-        assumptions_of(accountant="rdp", foreign_code=())
+    (foreign,) = set(assumptions_of(promise=promise, accountant="rdp", foreign_code=("a:b",))) - set(
+        assumptions_of(promise=promise, accountant="rdp", foreign_code=())
     )
     assert foreign.removesuffix("a:b.") + "…" in table
 

@@ -44,7 +44,7 @@ def test_other_weights_are_used_everywhere_and_do_not_stay() -> None:
     state = {"first.weight": 2 * torch.eye(3), "scale": torch.tensor(5.0), "shift": torch.zeros(3)}
     assert torch.equal(called_with(model, state, (TENSOR,), {}), 2 * 2 * 5 * 5 * TENSOR)
     assert model.first.weight is before is model.second.weight
-    assert model.scale is model.same and float(model.scale) == 1
+    assert model.scale is model.same and model.scale.item() == 1
     assert torch.equal(model.shift, torch.ones(3))
 
 
