@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dpal.errors import InvalidArgument
-from dpal.experiments.demo import DemoRow, difference_in_words, run_demo
+from dpal.experiments.demo import _MARK, DemoRow, _clear, difference_in_words, run_demo
 
 
 def row(name: str, *accuracies: float) -> DemoRow:
@@ -34,9 +34,22 @@ def test_both_kinds_end_with_a_verified_promise_and_a_picture(tmp_path: Path) ->
     assert [entry.name for entry in rows] == ["random", "cut"]
     assert all(entry.holds and entry.epsilon_spent <= 8 and entry.report.is_file() for entry in rows)
     assert picture.is_file() and len(said) == 2
-    # An earlier demonstration is replaced, anything else is left alone.
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file.txt").write_text("mine")
-    with pytest.raises(InvalidArgument, match="the folder of the demonstration"):
-        run_demo(tmp_path / "other", tell=said.append)
-    assert (tmp_path / "other" / "file.txt").read_text() == "mine"
+
+
+def test_an_earlier_demonstration_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "demo"
+    _clear(folder)
+    assert [path.name for path in folder.iterdir()] == [_MARK]
+    (folder / "random").mkdir()
+    _clear(folder)
+    assert [path.name for path in folder.iterdir()] == [_MARK]
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_it_did_not_make_is_never_cleared(tmp_path: Path, kind: str) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("mine")
+    with pytest.raises(InvalidArgument, match="new, empty, or made by an earlier demonstration"):
+        _clear(tmp_path if kind == "folder" else thesis)
+    assert thesis.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [thesis]

@@ -24,7 +24,8 @@ def test_the_document_has_what_it_promises(small: dpal.Plan) -> None:
     for index, phase in enumerate(document["phases"]):
         assert len(phase["sampling_probabilities"]) == index + 1
         assert set(phase) == {"steps", "noise_multiplier", "expected_batch_size", "sampling_probabilities"}
-    assert [selection["mechanism"] for selection in document["selections"]] == ["threshold", "threshold"]
+    assert [selection["mechanism"] for selection in document["selections"]] == ["cut", "cut"]
+    assert document["promise"] == "inside"
     assert [group["size"] for group in document["groups"]] == [400, 300, 100]
     assert all(len(group["epsilon_by_phase"]) == 3 for group in document["groups"])
 

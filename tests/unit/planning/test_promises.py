@@ -1,45 +1,38 @@
-"""What the two promises say, and the numbers that may be shown: planned ones, never real ones."""
-
-import dataclasses
-
 import pytest
-from settings import SMALL
 
 import dpal
 from dpal.planning.promises import WORDS, by_phase, expected_labels, expected_number
-from dpal.selection.selection import INSIDE, PROMISES, RELEASED
+from dpal.selection.selection import PROMISES
 
-CUT = dpal.plan(**SMALL)
-THRESHOLD = dpal.plan(**SMALL, selections=RELEASED)
-
-
-def test_each_promise_has_all_its_words() -> None:
-    assert set(WORDS) == set(PROMISES)
-    for words in WORDS.values():
-        assert all(getattr(words, field.name) for field in dataclasses.fields(words))
-        assert words.in_full == f"{words.short} {words.meaning}"
+LARGE = {
+    "target_epsilon": 8,
+    "pool_size": 50_000,
+    "initial_size": 10_000,
+    "query_sizes": (15_000,),
+    "accountant": "rdp",
+}
 
 
-def test_only_one_of_them_releases_who_was_chosen() -> None:
-    assert any("ids of the records that were selected" in line for line in WORDS[RELEASED].released)
-    assert not any("ids" in line for line in WORDS[INSIDE].released)
-    assert any("which records were selected" in line for line in WORDS[INSIDE].not_released)
-    for words in WORDS.values():
-        assert not set(words.released) & set(words.not_released)
+def test_each_promise_has_words_of_its_own() -> None:
+    assert tuple(WORDS) == PROMISES
+    inside, released = (WORDS[promise] for promise in PROMISES)
+    assert "must never leave the operator" in inside.meaning and "copy of a record" in inside.meaning
+    # What the one releases, the other keeps.
+    assert any("ids of the records" in line for line in released.released)
+    assert not any("ids" in line for line in inside.released)
+    assert any("which records were selected" in line for line in inside.not_released)
+    assert inside.in_full.startswith(inside.short) and inside.in_full.endswith(inside.meaning)
 
 
-def test_a_cut_is_expected_to_ask_for_what_it_aims_at() -> None:
-    """It aims below the query size, so that this is rarely exceeded; other kinds aim at the query size."""
-    for selection in CUT.selections:
-        assert expected_number(selection) == selection.wanted < selection.query_size
-    assert [expected_number(selection) for selection in THRESHOLD.selections] == [300, 100]
+@pytest.mark.parametrize(("selection", "fewer"), [("cut", True), ("threshold", False), ("random", False)])
+def test_a_cut_is_expected_to_fall_a_little_short(selection: str, fewer: bool) -> None:
+    plan = dpal.plan(**LARGE, selection=selection, planner="step-amplification")
+    (number,) = (expected_number(planned) for planned in plan.selections)
+    assert (number < 15_000) is fewer and number > 0.95 * 15_000
+    assert expected_labels(plan) == (10_000, number)
+    assert by_phase(plan, expected_labels(plan)) == [10_000, 10_000 + number]
 
 
-@pytest.mark.parametrize("plan", [CUT, THRESHOLD], ids=["inside", "released"])
-def test_labels_by_phase_add_up(plan: dpal.Plan) -> None:
-    first, second, third = expected_labels(plan)
-    assert first == 400
-    assert by_phase(plan, (first, second, third)) == [400, 400 + second, 400 + second + third]
-    # Phases whose groups are not there yet are left out.
-    assert by_phase(plan, (first, second)) == [400, 400 + second]
-    assert by_phase(plan, ()) == []
+def test_phases_whose_groups_are_not_there_yet_are_left_out() -> None:
+    plan = dpal.plan(**LARGE)
+    assert by_phase(plan, (10_000,)) == [10_000]
