@@ -30,6 +30,11 @@ def test_the_first_draw_is_free_and_a_phase_costs_its_steps() -> None:
     assert trained.epsilon(PLAN.setting) == pytest.approx(by_hand, abs=1e-12)
 
 
+def test_every_selection_after_the_first_draw_is_in_it() -> None:
+    facts = [created(), charged_selection(), selected(2, "a", "b"), charge_for_selection(SCHEDULE, 1)]
+    assert Ledger.of(fold(recorded(*facts))).selections == PLAN.selections[:1]
+
+
 def test_a_phase_that_was_given_up_costs_as_much() -> None:
     facts = [created(), charged_selection(), selected(2, "a", "b"), charged_training()]
     given_up = [*facts, GivenUp(charge=4, phase=0, reason="", settings="")]

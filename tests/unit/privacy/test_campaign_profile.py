@@ -51,6 +51,9 @@ def test_a_threshold_that_is_released_alone_is_paid_for() -> None:
     cut = Released(choice=None, threshold=Laplace(epsilon=0.5))
     assert profile(cut).epsilon(1e-12) == pytest.approx(0.5, abs=1e-2)
     assert profile(cut).epsilon(1e-12) >= 0.5 - 1e-9
+    # Below its pure ε it is the Laplace mechanism's own δ, and not all or nothing.
+    true = -math.expm1((0.25 - 0.5) / 2)
+    assert true - 1e-12 <= profile(cut).delta(0.25) <= true + 0.01
 
 
 def test_training_of_the_first_group_counts_alone() -> None:

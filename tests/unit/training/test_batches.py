@@ -26,26 +26,28 @@ def test_a_tensor_is_the_only_argument_and_named_ones_go_by_name() -> None:
 
 
 class Twice(nn.Module):
-    """One layer in two places, and a buffer."""
+    """One layer in two places, one parameter under two names, and a buffer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.first = self.second = nn.Linear(3, 3, bias=False)
+        self.scale = self.same = nn.Parameter(torch.tensor(1.0))
         self.register_buffer("shift", torch.ones(3))
 
     def forward(self, given: Tensor) -> Tensor:
-        return self.second(self.first(given)) + self.shift
+        return self.second(self.first(given)) * self.scale * self.same + self.shift
 
 
 def test_other_weights_are_used_everywhere_and_do_not_stay() -> None:
     model = Twice()
     before = model.first.weight
-    state = {"first.weight": 2 * torch.eye(3), "shift": torch.zeros(3)}
-    assert torch.equal(called_with(model, state, (TENSOR,), {}), 4 * TENSOR)
+    state = {"first.weight": 2 * torch.eye(3), "scale": torch.tensor(5.0), "shift": torch.zeros(3)}
+    assert torch.equal(called_with(model, state, (TENSOR,), {}), 2 * 2 * 5 * 5 * TENSOR)
     assert model.first.weight is before is model.second.weight
+    assert model.scale is model.same and model.scale.item() == 1
     assert torch.equal(model.shift, torch.ones(3))
 
 
 def test_a_weight_that_is_not_given_is_an_error() -> None:
     with pytest.raises(KeyError, match="shift"):
-        called_with(Twice(), {"first.weight": torch.eye(3)}, (TENSOR,), {})
+        called_with(Twice(), {"first.weight": torch.eye(3), "scale": torch.tensor(1.0)}, (TENSOR,), {})
