@@ -16,8 +16,9 @@ def objective(schedule: Schedule, group_sizes: tuple[int, ...]) -> float:
     """Σ over phases of steps · (effective batch / noise multiplier)².
 
     A record's weight in the effective batch grows with the lift of the selection that took it, and with how far
-    training had come by then.
+    training had come by then. Only the records that a selection is expected to ask for count.
     """
+    sizes = (group_sizes[0], *(selection.expected_number for selection in schedule.selections))
     progress = [phase.steps * (phase.expected_batch_size / phase.noise_multiplier) ** 2 for phase in schedule.phases]
     total = math.fsum(progress)
     weights = [1.0]
@@ -33,7 +34,7 @@ def objective(schedule: Schedule, group_sizes: tuple[int, ...]) -> float:
         * (
             sum(
                 rate * size * weight
-                for rate, size, weight in zip(phase.sampling_probabilities, group_sizes, weights, strict=False)
+                for rate, size, weight in zip(phase.sampling_probabilities, sizes, weights, strict=False)
             )
             / phase.noise_multiplier
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpal.planning.plan import Plan
-from dpal.selection.selection import INSIDE, RELEASED, Selection
+from dpal.selection.selection import INSIDE, RELEASED
 
 _MODELS = "the model after every training phase, and every training step that led to it"
 _DOCUMENTS = "this certificate, the plan and the number of records"
@@ -80,14 +80,9 @@ WORDS = {
 }
 
 
-def expected_number(selection: Selection) -> int:
-    """How many records a selection is planned to ask for: what a cut aims at, otherwise the query size."""
-    return int(selection.parameters().get("wanted", selection.query_size))
-
-
 def expected_labels(plan: Plan) -> tuple[int, ...]:
     """The planned number of labels of each group. Real numbers stay inside where selections do."""
-    return (plan.groups[0].size, *(expected_number(selection) for selection in plan.selections))
+    return (plan.groups[0].size, *(selection.expected_number for selection in plan.selections))
 
 
 def by_phase(plan: Plan, group_sizes: Sequence[int]) -> list[int]:

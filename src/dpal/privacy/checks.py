@@ -78,4 +78,7 @@ def count(name: str, value: object) -> int:
     if not 0 <= checked <= _LARGEST_COUNT or checked != math.floor(checked):
         raise InvalidArgument(name, value, allowed)
     # Through the integer protocol where there is one: a float would lose digits above 2**53.
-    return operator.index(value) if isinstance(value, int | SupportsIndex) else int(checked)
+    whole = operator.index(value) if isinstance(value, int | SupportsIndex) else int(checked)
+    if whole > _LARGEST_COUNT:
+        raise InvalidArgument(name, value, allowed)
+    return whole

@@ -99,6 +99,10 @@ class CutSelection(Selection):
         return min(self.unlabelled, self.wanted + math.ceil(reach))
 
     @property
+    def expected_number(self) -> int:
+        return self.wanted
+
+    @property
     def largest_number(self) -> int:
         return self.unlabelled
 

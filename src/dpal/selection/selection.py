@@ -155,6 +155,11 @@ class Selection(ABC):
         return on_grid(scores, highest=largest, steps=self.resolution)
 
     @property
+    def expected_number(self) -> int:
+        """How many records it is planned to ask for."""
+        return self.query_size
+
+    @property
     def largest_number(self) -> int:
         """The most records that it may ask for."""
         return self.query_size

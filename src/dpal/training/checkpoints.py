@@ -15,16 +15,20 @@ _WEIGHTS, _AVERAGE = "weights/", "average/"
 def save_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
     """Save the model's state and that of its average, if any. Nothing else, which could leak."""
     tensors: dict[str, Tensor] = {}
-    seen: dict[int, str] = {}
+    seen: set[tuple[int, tuple[int, ...], tuple[int, ...]]] = set()
     for name, value in model.state_dict().items():
-        # Shared weights have several names; the file holds them once.
-        if value.data_ptr() in seen and value.numel():
+        # Shared weights have several names; the file holds them once. A part of another tensor is a tensor of its own.
+        if value.numel() and _place(value) in seen:
             continue
-        seen[value.data_ptr()] = name
-        tensors[_WEIGHTS + name] = value.detach().cpu().contiguous()
+        seen.add(_place(value))
+        tensors[_WEIGHTS + name] = value.detach().cpu().contiguous().clone()
     if average is not None:
         tensors |= {_AVERAGE + name: value.detach().cpu().contiguous() for name, value in average.state_dict().items()}
     write_tensors(path, tensors)
+
+
+def _place(value: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    return value.data_ptr(), tuple(value.shape), tuple(value.stride())
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -42,8 +46,8 @@ def load_weights(path: Path, model: nn.Module, average: WeightAverage | None) ->
         weights = {name.removeprefix(_WEIGHTS): value for name, value in tensors.items() if name.startswith(_WEIGHTS)}
         missing, unexpected = model.load_state_dict(weights, strict=False)
         own = model.state_dict()
-        shared = {own[name].data_ptr() for name in weights if name in own}
-        lost = [name for name in missing if own[name].data_ptr() not in shared]
+        shared = {_place(own[name]) for name in weights if name in own}
+        lost = [name for name in missing if _place(own[name]) not in shared]
         if lost or unexpected:
             raise DamagedCampaign(
                 f"{path} belongs to another model: {len(lost)} parameters are missing and {len(unexpected)} are "

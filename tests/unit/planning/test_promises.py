@@ -1,7 +1,7 @@
 import pytest
 
 import dpal
-from dpal.planning.promises import WORDS, by_phase, expected_labels, expected_number
+from dpal.planning.promises import WORDS, by_phase, expected_labels
 from dpal.selection.selection import PROMISES
 
 LARGE = {
@@ -27,7 +27,7 @@ def test_each_promise_has_words_of_its_own() -> None:
 @pytest.mark.parametrize(("selection", "fewer"), [("cut", True), ("threshold", False), ("random", False)])
 def test_a_cut_is_expected_to_fall_a_little_short(selection: str, fewer: bool) -> None:
     plan = dpal.plan(**LARGE, selection=selection, planner="step-amplification")
-    (number,) = (expected_number(planned) for planned in plan.selections)
+    (number,) = (planned.expected_number for planned in plan.selections)
     assert (number < 15_000) is fewer and number > 0.95 * 15_000
     assert expected_labels(plan) == (10_000, number)
     assert by_phase(plan, expected_labels(plan)) == [10_000, 10_000 + number]
