@@ -44,7 +44,15 @@ def simulations(folder: Path) -> None:
     for seed in SEEDS:
         for selection in ("random", "threshold", "none"):
             place = folder / f"{selection}-{seed}"
-            document = digits_document({"selection": selection, "accountant": "rdp"})
+            plan = {
+                "selection": selection,
+                "accountant": "rdp",
+                "planner": "step-amplification",
+                "initial_size": 200,
+                "query_sizes": [150, 100, 50],
+                "epochs": 15,
+            }
+            document = digits_document(plan) | {"acquisition": {"name": "entropy"}}
             campaign = Campaign.from_config(
                 place, checked_config(document | {"seed": seed, "not_private": True})
             )
