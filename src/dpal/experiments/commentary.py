@@ -64,8 +64,8 @@ differences of the averaged weights, with standard errors over five seeds:
   noise 3.81). The squared signal over noise, summed over the steps, differs by 2% only, so this explains little.
 - The deviation over seeds of entropy without private selection is large here (1.3), the paper's is 0.6.""",
     "cut": """\
-**What it shows.** With selections inside, choosing seems to pay, by little: in the average, seed by seed, the cut is +0.60 ± 0.24 points
-above random labels, with the same 500 steps, learning rate and promise; 2.5 standard errors, so it is likely but not
+**What it shows.** With selections inside, choosing seems to pay, by little: in the average, seed by seed, the cut is
++0.60 ± 0.24 points above random labels, with the same 500 steps, learning rate and promise; 2.5 standard errors, so it is likely but not
 certain. It had 24,784 to 24,898 labels instead of 25,000, since a cut aims below its query. The plain weights, at
 +0.48 ± 0.57, say nothing.
 
