@@ -65,9 +65,9 @@ differences of the averaged weights, with standard errors over five seeds:
 - The deviation over seeds of entropy without private selection is large here (1.3), the paper's is 0.6.""",
     "cut": """\
 **What it shows.** With selections inside, choosing seems to pay, by little: in the average, seed by seed, the cut is
-+0.60 ± 0.24 points above random labels, with the same 500 steps, learning rate and promise; 2.5 standard errors, so it is likely but not
-certain. It had 24,784 to 24,898 labels instead of 25,000, since a cut aims below its query. The plain weights, at
-+0.48 ± 0.57, say nothing.
++0.60 ± 0.24 points above random labels, with the same 500 steps, learning rate and promise: 2.5 standard errors, so
+likely but not certain. It had 24,784 to 24,898 labels instead of 25,000, since a cut aims below its query. The plain
+weights, at +0.48 ± 0.57, say nothing.
 
 **How settings were chosen**, all on 40,000 records of the training set with 20,000 labels, tested on the other 10,000,
 one seed each, where a seed moves a result by about a quarter of a point. With 450 steps: learning rates 1e-3, 2e-3 and
