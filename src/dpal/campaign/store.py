@@ -15,7 +15,7 @@ from dpal.campaign.layout import DATABASE
 from dpal.campaign.step_randomness import SealedKeys
 from dpal.errors import CampaignBusy, DamagedCampaign
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # "dpal" in ASCII, by which tools recognise the file.
 _APPLICATION = 0x6470616C
 _BUSY_SECONDS = 10.0
@@ -106,7 +106,7 @@ class Store:
                 raise DamagedCampaign(
                     f"{self.path} was written by an older dpal (its version {version}, this dpal writes "
                     f"{SCHEMA_VERSION}), whose plans this dpal cannot read. Finish the campaign with the dpal that "
-                    "created it (0.1). Nothing was changed."
+                    "created it. Nothing was changed."
                 )
             if version > SCHEMA_VERSION:
                 raise DamagedCampaign(
