@@ -63,7 +63,7 @@ def checked_records(
 def open_data(config: CampaignConfig, *, folder: Path) -> Pool:
     """The pool that a campaign's configuration names."""
     if config.data is None:
-        raise MissingData(f"{folder / CONFIG} names no data: this campaign got its pool in Python. Continue there.")
+        raise MissingData(f"{folder / CONFIG} names no data, because the pool was given in Python. Continue there.")
     return open_pool(config.data.source, config.data.options)
 
 

@@ -237,7 +237,7 @@ class Runner:
         # Someone may have seen it, so no other model may belong to this charge.
         if not put_in_place(path, made.sha256):
             raise DamagedCampaign(
-                f"The model of phase {phase + 1} was made, but neither {path} nor its draft is there as recorded. "
+                f"The model of phase {phase + 1} was made, but neither {path} nor its draft matches what was recorded. "
                 f"{RESTORE_MODEL}"
             )
         fault_points.reached("train.checkpoint-written")

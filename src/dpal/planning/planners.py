@@ -67,9 +67,7 @@ def _require_asked(planner: str, asked: Setting, proposal: object) -> None:
     for option in fields(Setting):
         if getattr(proposed, option.name) != getattr(asked, option.name):
             changed, wanted = getattr(proposed, option.name), getattr(asked, option.name)
-            raise InvalidArgument(
-                f"{option.name} in the proposal of {planner}", changed, f"{wanted!r}, as it was asked"
-            )
+            raise InvalidArgument(f"{option.name} in the proposal of {planner}", changed, f"{wanted!r}, as requested")
 
 
 def plans_of_all(setting: Setting) -> dict[str, Plan | str]:

@@ -25,7 +25,7 @@ class PromiseWords:
     meaning: str
     released: tuple[str, ...]
     not_released: tuple[str, ...]
-    # What it takes for granted, beyond what both promises do.
+    # What it assumes, beyond what both promises do.
     assumptions: tuple[str, ...]
 
     @property

@@ -50,7 +50,9 @@ def noise_multiplier_for(
         ]
 
     if not any(probability > 0 and steps > 0 for probability, steps in checked_phases):
-        raise NoSolution("Every phase has a sampling probability or a number of steps of 0: any noise will do.")
+        raise NoSolution(
+            "Every phase has a sampling probability or a number of steps of 0: there is nothing to add noise to."
+        )
     _require_budget_left(before, target_epsilon, target_delta, accountant)
 
     log_noise = _calibrated(

@@ -1,4 +1,4 @@
-"""What a promise takes for granted, in one place for reports and certificates."""
+"""What a promise assumes, in one place for reports and certificates."""
 
 from collections.abc import Sequence
 

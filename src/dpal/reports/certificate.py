@@ -64,7 +64,7 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
         raise DpalError(f"{folder} was a simulation in which nothing is private: there is nothing to certify.")
     if not verification.holds:
         wrong = ", ".join(check.what for check in verification.checks if not check.holds)
-        raise DpalError(f"{folder} does not verify ({wrong}), so it gets no certificate. See: dpal verify {folder}")
+        raise DpalError(f"{folder} does not verify ({wrong}), so no certificate was written. See: dpal verify {folder}")
     state = campaign.state()
     # Verified above. The plan is stated as it was recorded, so that its hash is the recorded one on every machine.
     plan, ledger = campaign.plan, Ledger.of(state)
@@ -74,7 +74,7 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
         "dpal_version": __version__,
         "ledger_hash": state.last_hash,
         "model_sha256": _model_sha256(state),
-        "given_up": [phase + 1 for phase in getattr(state, "given_up", ())],
+        "given_up": [phase + 1 for phase in state.given_up],
         "foreign_code": list(state.created.foreign_code),
     }
     return _document(plan, ledger, _Epsilons.of(plan, ledger).rounded_up(), stated)
@@ -84,7 +84,7 @@ def _model_sha256(state: State) -> str | None:
     """The hash of the newest model's file as dpal export-model writes it."""
     if not state.trained:
         return None
-    return getattr(state.trained[-1], "export_sha256", state.trained[-1].sha256)
+    return state.trained[-1].export_sha256
 
 
 def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Acquisition(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Random(Acquisition):
-    """No score at all: every record is as good as any other. Its selection looks at nothing and costs nothing."""
+    """No score at all: every record is as good as any other. Selecting by it reads no record and costs nothing."""
 
     name: ClassVar[str] = "random"
 
