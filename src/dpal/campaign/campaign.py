@@ -30,7 +30,7 @@ from dpal.errors import CampaignBusy, InvalidArgument
 from dpal.labels.oracles import OracleLike, oracle_name
 from dpal.planning.plan import Plan, Schedule
 from dpal.selection.acquisition import Acquisition
-from dpal.training.settings import ComputeSettings, TrainingSettings
+from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 
 if TYPE_CHECKING:
     from dpal.campaign.parts import ModelLike, Parts
@@ -60,7 +60,7 @@ class Campaign:
         plan: Plan,
         pool: Pool,
         model: "ModelLike",
-        acquisition: str | Acquisition = "entropy",
+        acquisition: str | Acquisition = AUTOMATIC,
         oracle: OracleLike = "files",
         evaluation: Pool | None = None,
         evaluation_is_public: bool = False,

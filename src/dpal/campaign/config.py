@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpal.campaign.config_errors import wrong_settings
 from dpal.errors import InvalidArgument, MissingData
 from dpal.planning.request import PlanRequest
-from dpal.training.settings import ComputeSettings, TrainingSettings
+from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 
 
 class _Section(BaseModel):
@@ -76,7 +76,8 @@ def training_section(
 class Acquire(_Section):
     """The acquisition function."""
 
-    name: str = "entropy"
+    # Minimum margin; entropy where a record may have several labels.
+    name: str = AUTOMATIC
     options: dict[str, Any] = Field(default_factory=dict)
 
 

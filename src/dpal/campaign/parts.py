@@ -16,10 +16,11 @@ from dpal.errors import BadData, InvalidArgument
 from dpal.imports import named
 from dpal.labels.oracles import Oracle, OracleLike, as_oracle
 from dpal.models.registry import build_model, maker_of
-from dpal.selection.acquisition import Acquisition
+from dpal.selection.acquisition import Acquisition, Entropy, MinimumMargin
 from dpal.selection.acquisition_checks import require_separate_records
 from dpal.selection.registry import ACQUISITIONS
 from dpal.training.learner import Learner
+from dpal.training.settings import AUTOMATIC
 from dpal.training.sources import Readable
 
 # What creating and opening take as a model: a torch module, a name or import path, or a function that makes one.
@@ -171,6 +172,9 @@ def _require_acquisition(given: object) -> Acquisition:
 
 def _named_acquisition(config: CampaignConfig, pool: Pool) -> Acquisition:
     name = config.acquisition.name
+    if name == AUTOMATIC:
+        # Measured with the private cut, the margin is better than entropy or equal (benchmarks/active_learning.py).
+        name = Entropy.name if pool.multi_label else MinimumMargin.name
     try:
         kind = named("acquisition", name, ACQUISITIONS)
     except InvalidArgument as error:

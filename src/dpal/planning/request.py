@@ -36,7 +36,9 @@ class PlanRequest:
         None, help="The δ of the promise. Default: the power of ten at or below half of 1 / pool size.", flag="--delta"
     )
     initial_size: int | None = _option(
-        None, help="Records labelled at the start. Default: a fifth of the pool.", flag="--initial"
+        None,
+        help="Records labelled at the start. Default: a fifth of the pool; of --labelling-budget, where given, 40%.",
+        flag="--initial",
     )
     query_sizes: tuple[int, ...] | None = _option(
         None, help="Sizes of the queries, such as 10000,3000,1000,1000.", flag="--queries", metavar="N,N,…"
@@ -88,8 +90,8 @@ class PlanRequest:
         pool = checks.count("pool_size", pool_size)
         if pool == 0:
             raise InvalidArgument("pool_size", pool_size, "at least 1: there is nothing to learn from an empty pool")
-        initial = max(1, pool // 5) if self.initial_size is None else checks.count("initial_size", self.initial_size)
         promise, kind = self._promise()
+        initial = self._initial(pool, promise)
         sizes = self._query_sizes(pool, initial, DEFAULT_PHASES[promise])
         default_share = epsilon / (10 if promise == INSIDE else 4) if kind.spends_epsilon and sizes else 0.0
         return Setting(
@@ -109,6 +111,14 @@ class PlanRequest:
             accounting=self.accounting,
             accountant=self.accountant,
         )
+
+    def _initial(self, pool: int, promise: str) -> int:
+        if self.initial_size is not None:
+            return checks.count("initial_size", self.initial_size)
+        if promise == INSIDE and self.labelling_budget is not None:
+            # A scout that knows less chooses worse than chance (benchmarks/active_learning.py).
+            return max(1, round(0.4 * checks.count("labelling_budget", self.labelling_budget)))
+        return max(1, pool // 5)
 
     def _promise(self) -> tuple[str, type[Selection]]:
         """The promise and the kind of selection: each follows from the other where only one is given."""
