@@ -116,8 +116,9 @@ class PlanRequest:
         if self.initial_size is not None:
             return checks.count("initial_size", self.initial_size)
         if promise == INSIDE and self.labelling_budget is not None:
+            budget = checks.count("labelling_budget", self.labelling_budget)
             # A scout that knows less chooses worse than chance (benchmarks/active_learning.py).
-            return max(1, round(0.4 * checks.count("labelling_budget", self.labelling_budget)))
+            return budget if self.phases == 1 else max(1, round(0.4 * budget))
         return max(1, pool // 5)
 
     def _promise(self) -> tuple[str, type[Selection]]:

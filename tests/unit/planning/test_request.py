@@ -39,6 +39,12 @@ def test_defaults_fill_in() -> None:
     assert (setting.accounting, setting.batch_size, setting.selection_epsilon) == ("branch", 4000, 0.8)
 
 
+@pytest.mark.parametrize(("phases", "sizes"), [(None, (320, 480)), (3, (320, 240, 240)), (1, (800,))])
+def test_a_labelling_budget_is_split_between_scout_and_queries(phases: int | None, sizes: tuple[int, ...]) -> None:
+    setting = PlanRequest(target_epsilon=8, labelling_budget=800, phases=phases).resolve(5_216)
+    assert setting.group_sizes == sizes
+
+
 def test_released_selections_have_their_own_defaults() -> None:
     setting = PlanRequest(target_epsilon=8, selections="released").resolve(50_000)
     assert (setting.promise, setting.selection) == ("released", "threshold")
