@@ -8,7 +8,7 @@ import math
 from dpal.planning.plan import Schedule
 
 # A record from the very top of a perfect model's ranking counts as much as this many random ones, less one. Of the
-# values tried, this one ranks nine measured plans best (docs/planning.md).
+# values tried, this one ranks measured plans well (docs/planning.md).
 SELECTION_VALUE = 1.0
 
 

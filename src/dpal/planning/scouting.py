@@ -41,7 +41,7 @@ def scouting(setting: Setting) -> Proposal:
 class Scouting:
     """How much goes into scouting: a share of ε that the initial set has spent by its end, and a share of the steps.
 
-    The defaults were the best of six on a part of CIFAR-10's training set (docs/planning.md).
+    The defaults were the best of six on a part of CIFAR-10's training set (docs/results.md).
     """
 
     epsilon_share: float = 0.5
