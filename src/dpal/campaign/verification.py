@@ -20,8 +20,7 @@ from dpal.errors import DpalError
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan, Schedule, stated_plan
 from dpal.privacy.rounding import rounded_up
-from dpal.selection.cut import CutSelection
-from dpal.selection.selection import INSIDE, Selection
+from dpal.selection.selection import INSIDE
 
 _TOLERANCE = 1e-9
 _FEW_PHASES = 10
@@ -145,7 +144,7 @@ def _sizes_check(state: State, plan: Plan) -> Check:
     """
     inside, pool_size = plan.setting.promise == INSIDE, state.created.pool_size
     sizes = [len(selection.to_label) for selection in state.selected]
-    allowed = [plan.groups[0].size, *(_most(selection, plan) for selection in plan.selections)]
+    allowed = [plan.groups[0].size, *(selection.largest_number(pool_size) for selection in plan.selections)]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
     holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))
     holds = holds and len(state.taken()) <= pool_size
@@ -155,11 +154,6 @@ def _sizes_check(state: State, plan: Plan) -> Check:
     if inside and not holds:
         detail = "a selection took more than it may, or the initial set is not as large as planned"
     return Check(what="sizes", holds=holds, detail=detail)
-
-
-def _most(selection: Selection, plan: Plan) -> int:
-    """The most records that a selection may ask for. Where an earlier cut fell short, more are left than planned."""
-    return plan.setting.pool_size if isinstance(selection, CutSelection) else selection.largest_number
 
 
 def _charges_check(state: State, schedule: Schedule) -> Check:

@@ -102,9 +102,9 @@ class CutSelection(Selection):
     def expected_number(self) -> int:
         return self.wanted
 
-    @property
-    def largest_number(self) -> int:
-        return self.unlabelled
+    def largest_number(self, pool_size: int) -> int:
+        # Not what was planned to be unlabelled: where an earlier cut fell short, more are left.
+        return pool_size
 
     @property
     def smallest_pool(self) -> int:

@@ -159,9 +159,9 @@ class Selection(ABC):
         """How many records it is planned to ask for."""
         return self.query_size
 
-    @property
-    def largest_number(self) -> int:
+    def largest_number(self, pool_size: int) -> int:
         """The most records that it may ask for."""
+        del pool_size
         return self.query_size
 
     @property
