@@ -21,7 +21,8 @@ def dpal(*words: object, cwd: Path, codes: tuple[int, ...] = (0,)) -> subprocess
 
 
 def settings(*changed: str) -> list[str]:
-    chosen = ["plan.labelling_budget=80", "plan.initial_size=60", "plan.phases=2", "plan.epochs=1", *changed]
+    sizes = ["plan.labelling_budget=80", "plan.initial_size=60", "plan.phases=2", "plan.epochs=1"]
+    chosen = [*sizes, "plan.planner=step-amplification", *changed]
     chosen += ["plan.accountant=rdp", "model.name=small-cnn", "oracle=simulated"]
     return [word for each in chosen for word in ("--set", each)]
 

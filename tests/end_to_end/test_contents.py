@@ -44,7 +44,17 @@ def holds(cwd: Path) -> bool:
     return json.loads(dpal("verify", "c", "--json", cwd=cwd).stdout)["holds"]
 
 
-PLAN = "plan: {target_epsilon: 8, initial_size: 10, query_sizes: [6], batch_size: 4, epochs: 1, accountant: rdp}"
+# A pool as small as this one would get a plan without a query.
+PLAN = """\
+plan:
+  planner: step-amplification
+  target_epsilon: 8
+  initial_size: 10
+  query_sizes: [6]
+  batch_size: 4
+  epochs: 1
+  accountant: rdp
+"""
 
 
 def write_notes(file: Path, rows: list[list[str]]) -> None:

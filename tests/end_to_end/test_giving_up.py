@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 
 SETTINGS = (
     "plan.initial_size=60",
+    "plan.planner=step-amplification",
     "plan.query_sizes=[30, 20]",
     "plan.batch_size=20",
     "plan.epochs=4",

@@ -45,6 +45,7 @@ def configuration(folder: Path, **data: object) -> Path:
         "plan": {
             "target_epsilon": 8,
             "target_delta": 1e-3,
+            "planner": "step-amplification",
             "initial_size": 8,
             "query_sizes": [6],
             "batch_size": 4,
