@@ -263,7 +263,7 @@ def test_a_seeded_campaign_says_not_private_everywhere(tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         (("status", "nowhere"), 5, "not a campaign"),
-        (("run", "nowhere"), 2, "no file"),
+        (("run", "nowhere"), 5, "not a campaign"),
         (("init", "c"), 2, "--config"),
         (("init", "c", "--data", "cifar11"), 2, "cifar10"),
         (("init", "c", "--config", "none.yaml"), 2, "none.yaml"),

@@ -11,7 +11,7 @@ from dpal.experiments.ablations import (
     SELECTION_QUALITY,
     SPLIT,
 )
-from dpal.experiments.private_cut import CUT, CUT_COPIES, CUT_LABELS
+from dpal.experiments.private_cut import CUT, CUT_LABELS
 from dpal.experiments.runs import Experiment
 from dpal.experiments.table1 import DELTA, EQUIVARIANT, HEADLINE, OWN, SKIN, TABLE1
 
@@ -20,7 +20,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         HEADLINE,
         CUT,
-        CUT_COPIES,
         CUT_LABELS,
         OWN,
         TABLE1,

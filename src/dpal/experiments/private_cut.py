@@ -42,10 +42,7 @@ def _pair(suffix: str = "", words: str = "", *, labels: float = 1.0, copies: boo
 CUT = Experiment(
     name="cut",
     title="Selections inside: the private cut against random labels (CIFAR-10, ResNet-9, ε = 8, 25,000 labels)",
-    rows=_pair(),
-)
-CUT_COPIES = Experiment(
-    name="cut-copies", title="The same with four augmented copies", rows=_pair("-copies", ", four copies", copies=True)
+    rows=(*_pair(), *_pair("-copies", ", four copies", copies=True)),
 )
 CUT_LABELS = Experiment(
     name="cut-labels",

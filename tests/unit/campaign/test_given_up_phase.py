@@ -16,6 +16,7 @@ from dpal.campaign.ledger import Ledger
 from dpal.campaign.step_randomness import SealedKeys
 from dpal.campaign.writer import writing
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData, NothingToGiveUp
+from dpal.planning.plan import Plan
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_data import report_data
 from dpal.reports.campaign_report import write_report
@@ -29,10 +30,10 @@ class Broken(Exception):
     """Training cannot end."""
 
 
-def made(folder: Path, *, oracle: str = "simulated", **options: Any) -> Campaign:
+def made(folder: Path, *, oracle: str = "simulated", plan: Plan = PLAN, **options: Any) -> Campaign:
     return Campaign.create(
         folder,
-        plan=PLAN,
+        plan=plan,
         pool=linear_pool(),
         model=linear_model(),
         oracle=oracle,
@@ -229,7 +230,7 @@ def test_nothing_is_given_up_where_no_phase_is_open(tmp_path: Path) -> None:
 
 def test_a_selection_is_not_given_up_but_run_again(tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    made(folder)
+    made(folder, plan=linear_plan(selection="cut"))
     campaign = reopened(folder)
 
     def failing(*args: Any, **options: Any) -> Any:

@@ -109,7 +109,8 @@ def test_what_is_not_answers_is_a_sentence(tmp_path: Path, given: object) -> Non
 
 
 def cut_campaign(folder: Path, **options: object) -> Campaign:
-    chosen = {"plan": linear_plan(), "pool": linear_pool(), "model": linear_model(), "oracle": "simulated"} | options
+    plan = linear_plan(selection="cut")
+    chosen = {"plan": plan, "pool": linear_pool(), "model": linear_model(), "oracle": "simulated"} | options
     return Campaign.create(folder, **chosen, seed=7, not_private=True)
 
 

@@ -56,7 +56,7 @@ def test_a_cut_that_asks_for_everyone_verifies_and_does_not_say_so(
         monkeypatch.setattr(CutSelection, "_choose", lambda *_, chosen=chosen: chosen)
         campaign = Campaign.create(
             tmp_path / str(number),
-            plan=linear_plan(query_sizes=(5,)),
+            plan=linear_plan(query_sizes=(5,), selection="cut"),
             pool=linear_pool(),
             model=linear_model(),
             oracle="simulated",
@@ -76,7 +76,7 @@ def test_a_cut_may_ask_for_more_than_were_planned_to_be_left(tmp_path: Path) -> 
     # After a first cut that asked for nobody, the second one has more to choose from than its plan says.
     campaign = Campaign.create(
         tmp_path / "c",
-        plan=linear_plan(),
+        plan=linear_plan(selection="cut"),
         pool=linear_pool(),
         model=linear_model(),
         oracle="simulated",

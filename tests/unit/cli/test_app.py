@@ -133,5 +133,5 @@ def test_files_are_replaced_only_with_force(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="a folder that exists"):
             require_free(wrong, force=True)
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(DpalError, match="there already"):
+    with pytest.raises(DpalError, match="exists already"):
         require_free(tmp_path / "link")

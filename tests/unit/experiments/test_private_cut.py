@@ -1,11 +1,11 @@
 import pytest
 
-from dpal.experiments.private_cut import CUT, CUT_COPIES, CUT_LABELS
+from dpal.experiments.private_cut import CUT, CUT_LABELS
 from dpal.experiments.runs import Run
 from dpal.planning.request import plan
 
 
-@pytest.mark.parametrize("experiment", [CUT, CUT_COPIES, CUT_LABELS], ids=lambda experiment: experiment.name)
+@pytest.mark.parametrize("experiment", [CUT, CUT_LABELS], ids=lambda experiment: experiment.name)
 def test_everything_but_the_choice_is_alike(experiment) -> None:
     for random, cut in zip(experiment.rows[::2], experiment.rows[1::2], strict=True):
         first, second = (Run(row=row, seed=1).description() for row in (random, cut))

@@ -81,7 +81,9 @@ def test_every_run_is_complete(swept: Results, experiment) -> None:
             assert all(0 <= phase[kind]["accuracy"] <= 1 for kind in ("weights", "average"))
         # Selections at random look at no scores.
         at_random = document["run"]["plan"]["selection"] == "random"
-        assert len(document["selections"]) == (0 if at_random else 2)
+        # The planners for the cut may plan no query at all.
+        queries = len(document["plan"]["selections"]) if row.one_query else 2
+        assert len(document["selections"]) == (0 if at_random else queries)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda each: each.name)
