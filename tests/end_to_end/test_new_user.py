@@ -138,13 +138,13 @@ model: {{name: small-cnn}}
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     done = dpal("demo", cwd=folder)
-    assert "threshold" in done.stdout
+    assert "The cut is at" in done.stdout
     return folder
 
 
 def test_the_demo_leaves_campaigns_to_look_at(demo: Path) -> None:
-    assert (demo / "dpal-demo/learning.png").stat().st_size > 10_000
-    for name in ("random", "threshold"):
+    assert (demo / "dpal-demo/accuracy.png").stat().st_size > 10_000
+    for name in ("random-1", "cut-1", "random-4", "cut-4"):
         folder = f"dpal-demo/{name}"
         assert json.loads(dpal("status", folder, "--json", cwd=demo).stdout)["stage"] == "finished"
         assert json.loads(dpal("verify", folder, "--json", cwd=demo).stdout)["holds"]
@@ -162,21 +162,35 @@ def test_a_folder_that_is_no_demo_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_dp_accounting_finds_the_demo_within_its_budget(demo: Path) -> None:
+    """The training of every group, from the exported ledger alone. golden/test_cut_accounting.py adds the cuts."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting_ledger import group_accountants
+
+    for name, phases in (("random-1", 1), ("cut-1", 2)):
+        dpal("verify", f"dpal-demo/{name}", "--ledger", f"{name}.json", cwd=demo)
+        ledger = json.loads((demo / f"{name}.json").read_text())
+        assert len(ledger["phases"]) == phases
+        spent = [accountant.get_epsilon(ledger["target_delta"]) for accountant in group_accountants(ledger)]
+        assert 0.97 * ledger["target_epsilon"] < max(spent) <= ledger["target_epsilon"]
+
+
+def test_dp_accounting_finds_released_selections_within_their_budget(tmp_path: Path) -> None:
     """From the exported ledger alone: every group, every sequence of scores, both directions."""
     pytest.importorskip("dp_accounting")
     from dp_accounting_ledger import delta_of_branches, group_accountants
 
-    for name in ("random", "threshold"):
-        dpal("verify", f"dpal-demo/{name}", "--ledger", f"{name}.json", cwd=demo)
-        ledger = json.loads((demo / f"{name}.json").read_text())
-        accountants = group_accountants(ledger)
-        assert len(ledger["phases"]) == 4
-        for accountant in accountants:
-            assert accountant.get_epsilon(ledger["target_delta"]) <= ledger["target_epsilon"]
-        worst = delta_of_branches(ledger, accountants, ledger["target_epsilon"])
-        assert worst <= ledger["target_delta"]
-        if name == "threshold":
-            assert worst > 0.5 * ledger["target_delta"]
+    chosen = ("plan.initial_size=200", "plan.query_sizes=[150, 100, 50]", "plan.batch_size=64", "plan.epochs=3")
+    settings = (*chosen, "plan.selections=released", "model.name=small-cnn", "oracle=simulated")
+    dpal("init", "c", "--data", "digits", "--epsilon", 8, *(f"--set={setting}" for setting in settings), cwd=tmp_path)
+    dpal("run", "c", cwd=tmp_path)
+    dpal("verify", "c", "--ledger", "ledger.json", cwd=tmp_path)
+    ledger = json.loads((tmp_path / "ledger.json").read_text())
+    accountants = group_accountants(ledger)
+    assert len(ledger["phases"]) == 4
+    for accountant in accountants:
+        assert accountant.get_epsilon(ledger["target_delta"]) <= ledger["target_epsilon"]
+    worst = delta_of_branches(ledger, accountants, ledger["target_epsilon"])
+    assert 0.5 * ledger["target_delta"] < worst <= ledger["target_delta"]
 
 
 def run_until(process: subprocess.Popen[bytes], folder: Path, words: str) -> None:
