@@ -166,7 +166,8 @@ def test_nothing_public_says_whether_anyone_was_asked(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(CutSelection, "_choose", lambda *_, chosen=chosen: Chosen(to_label=chosen, retired=NOBODY))
-            plan = linear_plan(pool_size=RECORDS, initial_size=INITIAL, query_sizes=(640,), batch_size=50)
+            sizes = {"pool_size": RECORDS, "initial_size": INITIAL, "query_sizes": (640,), "batch_size": 50}
+            plan = linear_plan(selection="cut", **sizes)
             campaign = Campaign.create(folder, plan=plan, pool=pool(), model=linear_model())
             campaign.run()
             campaign.add_answers(dict.fromkeys(campaign.state().groups[0], "yes"), source="test")
