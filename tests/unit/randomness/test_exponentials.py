@@ -18,7 +18,7 @@ def coin(*words: int, exponent: Fraction) -> bool:
 
 
 def test_a_coin_by_hand() -> None:
-    """exp(−log 2) is one half, or just beside it for a fraction near log 2."""
+    """exp(−log 2) is one half, or next to it for a fraction near log 2."""
     exponent = Fraction(math.log(2))
     assert coin(HALF - 1000, exponent=exponent)
     assert not coin(HALF + 1000, exponent=exponent)
