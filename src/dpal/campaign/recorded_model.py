@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.files import digest, write_whole
@@ -16,7 +15,7 @@ from dpal.campaign.status import Status
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
-from dpal.training.pool_mean import centred
+from dpal.training.pool_mean import set_centre
 
 RESTORE_MODEL = (
     "Restore it from a backup: training again would release a second model on one charge, which the plan does not "
@@ -48,8 +47,7 @@ class RecordedModel:
             self._learner.load(path)
             if state.mean is not None and not state.trained:
                 # Later models have it among their own weights.
-                centre = centred(self._learner.model).centre
-                centre.copy_(torch.tensor(state.mean, dtype=centre.dtype))
+                set_centre(self._learner.model, state.mean)
             self.loaded, self._centred_at = sha256, state.mean
         return self._learner
 

@@ -15,6 +15,7 @@ from dpal.campaign.facts import Evaluated, Finished, MeanReleased, Produced, Res
 from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
+from dpal.campaign.groups import chosen_among_blanks, positions_of_group
 from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
@@ -38,7 +39,6 @@ from dpal.campaign.state import (
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
-from dpal.data import Pool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
@@ -46,13 +46,12 @@ from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
-from dpal.selection.acquisition import Acquisition, probabilities_from_logits
+from dpal.selection.acquisition import probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
-from dpal.selection.selection import Chosen, Selection
+from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
-from dpal.training.sampling import BLANK
 
 
 class Runner:
@@ -209,14 +208,14 @@ class Runner:
                 return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
             # As planned: where withdrawals left fewer, blanks fill up.
             selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=self.plan.setting.pool_size)
-            return _selected(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
+            return chosen_among_blanks(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
         selection = self.schedule.selections[group - 1]
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
         scores = self._scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
         fault_points.reached("select.scored")
-        return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
+        return chosen_among_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
@@ -294,7 +293,7 @@ class Runner:
         self.model.weights_changed()
         result = learner.train(
             self.schedule.phases[phase],
-            [_members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
+            [positions_of_group(seen, group, self.parts.pool) for group in range(len(seen.groups))],
             targets_of(seen, self.parts.pool),
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
@@ -373,36 +372,3 @@ class Runner:
         if not learner.in_memory:
             self._check_files()
         return learner
-
-
-def _selected(
-    selection: Selection,
-    scores: NDArray[np.float64],
-    ids: NDArray[np.str_],
-    acquisition: Acquisition,
-    randomness: Randomness,
-) -> Chosen:
-    """The choice of a selection. If withdrawals left fewer records than its ε was computed for, blanks are added.
-
-    A blank has the lowest score, as in the definition of neighbouring pools, and is dropped if it is chosen.
-    """
-    blanks = max(0, selection.smallest_pool - len(ids))
-    chosen = selection.choose(
-        np.concatenate([scores, np.zeros(blanks)]),
-        highest=acquisition.highest,
-        clip=acquisition.clip,
-        randomness=randomness,
-        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
-    )
-    return replace(
-        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
-    )
-
-
-def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
-    only its own gradient.
-    """
-    labelled = state.trainable(group)
-    places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
-    return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)

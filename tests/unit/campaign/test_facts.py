@@ -8,11 +8,13 @@ from small_facts import charged_selection, charged_training, created, selected
 from dpal.campaign.facts import (
     KINDS,
     Answered,
+    ChargedMean,
     Closed,
     Evaluated,
     Fact,
     Finished,
     GivenUp,
+    MeanReleased,
     Produced,
     Resumed,
     Selected,
@@ -26,6 +28,8 @@ from dpal.errors import DamagedCampaign
 MODEL = {"charge": 4, "phase": 0, "sha256": "a" * 64, "export_sha256": "b" * 64, "engine": "fused", "seconds": 1.5}
 FACTS = [
     created(seed=7, initial=("r1", "r2")),
+    ChargedMean(noise_multiplier=10.0),
+    MeanReleased(charge=2, mean=(0.1 + 0.2, -0.0)),
     charged_selection(),
     charged_training(1),
     selected(2, "ä", "b", retired=("c",)),
