@@ -25,7 +25,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
         evaluation_is_public=True,
     )
     assert "Planned" in page(folder)
-    campaign.run()
+    campaign.run(go_on=True)
     assert "Waiting for labels" in page(folder)
     # How many answers are missing tells about the records: not for the public part.
     public = page(folder, internal=False)
@@ -46,7 +46,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
     )
     broken.runner.model.at(broken.state()).train = dies  # type: ignore[method-assign]
     with pytest.raises(Stop):
-        broken.run()
+        broken.run(go_on=True)
     assert "Interrupted" in page(folder)
     resumed = Campaign.open(
         folder,
@@ -56,7 +56,7 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
         evaluation_is_public=True,
         oracle="simulated",
     )
-    resumed.run()
+    resumed.run(go_on=True)
     text = page(folder)
     assert "Finished" in text
     assert "accuracy by labels and by ε" in text
@@ -67,7 +67,9 @@ def test_a_report_at_every_stage_of_a_campaigns_life(tmp_path: Path) -> None:
 
 def test_what_may_be_handed_on_holds_nothing_internal(tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle="simulated").run()
+    Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle="simulated").run(
+        go_on=True
+    )
     assert "Internal: not covered by the promise" in page(folder)
     text = page(folder, internal=False)
     assert "Internal" not in text
@@ -79,7 +81,7 @@ def test_what_may_be_handed_on_holds_nothing_internal(tmp_path: Path) -> None:
 
 def test_a_simulation_says_so_in_red(tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    create(folder).run()
+    create(folder).run(go_on=True)
     text = page(folder)
     assert 'class="promise bad"' in text
     assert "nothing is private" in text
@@ -87,7 +89,7 @@ def test_a_simulation_says_so_in_red(tmp_path: Path) -> None:
 
 def test_a_baseline_is_drawn_beside_it(tmp_path: Path) -> None:
     for name in ("random", "threshold"):
-        create(tmp_path / name, selection=name).run()
+        create(tmp_path / name, selection=name).run(go_on=True)
     with_baseline = page(tmp_path / "threshold", baseline=tmp_path / "random")
     assert "baseline" in json.loads((tmp_path / "threshold/reports/report.json").read_text())
     assert len(with_baseline) > len(page(tmp_path / "threshold"))
