@@ -21,13 +21,17 @@ _DEVIATIONS = 2.0
 class Verdict:
     """A model's score, and what a model that knows nothing about the records would have."""
 
-    name: str
+    metric: str
     score: float
     chance: float
     # How far above chance a model that knows nothing may come by luck, with so few records.
     luck: float
     # Whether even perfect answers would be above that; if not, there are too few records to tell.
     can_tell: bool
+
+    @property
+    def name(self) -> str:
+        return "mean AUC" if self.metric == "auc" else "balanced accuracy"
 
     @property
     def is_chance(self) -> bool:
@@ -38,24 +42,18 @@ def verdict_of(fact: Evaluated) -> Verdict | None:
     """The verdict on an evaluated model. None if its counts were not recorded, or there are not two classes.
 
     Balanced accuracy: always answering the same class has 1 / classes. Answers that have nothing to do with the records
-    are as good as shuffled ones, whose standard deviation is exact. AUC: likewise, the scores are shuffled.
+    are as good as shuffled ones, whose standard deviation is exact. AUC: likewise, with shuffled scores.
     """
-    if fact.class_areas:
-        pairs = zip(fact.class_areas, fact.class_records, strict=True)
-        deviations = [_area_deviation(present, fact.records) for area, present in pairs if area is not None]
-        if not deviations:
-            return None
-        # Classes go together, so the mean may vary as much as each of them: an upper bound.
-        luck = _DEVIATIONS * math.fsum(deviations) / len(deviations)
-        auc = fact.metrics["auc"]
-        return Verdict(name="mean AUC", score=auc, chance=0.5, luck=luck, can_tell=0.5 + luck < 1)
+    if fact.auc_deviation is not None:
+        luck = _DEVIATIONS * fact.auc_deviation
+        return Verdict(metric="auc", score=fact.metrics["auc"], chance=0.5, luck=luck, can_tell=0.5 + luck < 1)
     present = sum(records > 0 for records in fact.class_records)
     if present < 2 or not fact.class_answers:
         return None
     luck = _DEVIATIONS * _shuffled_deviation(fact.class_records, fact.class_answers)
     most = _DEVIATIONS * _shuffled_deviation(fact.class_records, fact.class_records)
     return Verdict(
-        name="balanced accuracy",
+        metric="balanced_accuracy",
         score=fact.metrics["balanced_accuracy"],
         chance=1 / present,
         luck=luck,
@@ -74,11 +72,6 @@ def _shuffled_deviation(records: Sequence[int], answers: Sequence[int]) -> float
     own = math.fsum(m * (total - n) * (total - m) / n for n, m in counts)
     shared = sum(m for _, m in counts) ** 2 - sum(m * m for _, m in counts)
     return math.sqrt(max(0.0, own + shared) / (total * total * (total - 1))) / len(counts)
-
-
-def _area_deviation(present: int, records: int) -> float:
-    """The standard deviation of an AUC if the scores are dealt out at random (Mann and Whitney 1947), without ties."""
-    return math.sqrt((records + 1) / (12 * present * (records - present)))
 
 
 def stopped_after(state: State, schedule: Schedule) -> int | None:
@@ -104,29 +97,38 @@ def in_words(evaluated: Sequence[Evaluated], place: int, classes: Sequence[str])
         said = f"{fact.metrics['accuracy']:.1%} of the {fact.records:,} held-out records are right"
         if (most := majority(fact)) is not None:
             said += f"; always answering '{classes[most[0]]}' would be right for {most[1]:.1%}"
-    elif verdict is not None:
-        said = f"the mean AUC on {fact.records:,} held-out records is {verdict.score:.3f}; chance has 0.500"
+        said += f". Balanced accuracy {_with_earlier(evaluated, place, 'balanced_accuracy')}"
+    elif "auc" in fact.metrics:
+        said = f"the mean AUC on {fact.records:,} held-out records is {_with_earlier(evaluated, place, 'auc')}"
+        said += "; chance has 0.500"
     else:
         return f"{fact.records:,} held-out records, of which too few say anything"
-    name = "auc" if "auc" in fact.metrics else "balanced_accuracy"
-    said += "" if name == "auc" else f". Balanced accuracy {fact.metrics[name]:.1%}"
-    if before := [scores for scores in evaluated[:place] if name in scores.metrics]:
-        is_better = fact.metrics[name] > before[-1].metrics[name]
-        said += f", after phase {before[-1].phase + 1} {_shown(before[-1], name)}"
-        said += "" if is_better else ": it has not become better"
     if verdict is not None and verdict.is_chance:
         said += f". {no_better(fact, verdict)}"
     return said
 
 
-def _shown(fact: Evaluated, name: str) -> str:
-    return f"{fact.metrics[name]:.3f}" if name == "auc" else f"{fact.metrics[name]:.1%}"
+def _with_earlier(evaluated: Sequence[Evaluated], place: int, name: str) -> str:
+    """A score, and the same one after the phase before."""
+    now = evaluated[place].metrics[name]
+    earlier = [fact for fact in evaluated[:place] if name in fact.metrics]
+    if not earlier:
+        return _shown(now, name)
+    before = earlier[-1].metrics[name]
+    worse = "" if now > before else ", so it has not become better"
+    return f"{_shown(now, name)} ({_shown(before, name)} after phase {earlier[-1].phase + 1}{worse})"
+
+
+def _shown(score: float, name: str) -> str:
+    return f"{score:.3f}" if name == "auc" else f"{score:.1%}"
 
 
 def no_better(fact: Evaluated, verdict: Verdict) -> str:
     """Why a model counts as no better than chance, with the numbers."""
-    most = rounded_up(100 * (verdict.chance + verdict.luck), 1)
+    limit = verdict.chance + verdict.luck
+    most = f"{rounded_up(limit, 3):.3f}" if verdict.metric == "auc" else f"{rounded_up(100 * limit, 1):.1f}%"
     return (
-        f"No better than chance: the {verdict.name} is {verdict.score:.1%}. A model that knows nothing has "
-        f"{verdict.chance:.1%}, and with {fact.records:,} held-out records up to {most:.1f}% by luck"
+        f"No better than chance: a model that knows nothing has a {verdict.name} of "
+        f"{_shown(verdict.chance, verdict.metric)}, and with {fact.records:,} held-out records up to {most} by luck. "
+        f"This one has {_shown(verdict.score, verdict.metric)}"
     )

@@ -153,6 +153,8 @@ class Evaluated(Fact):
     class_answers: tuple[int, ...] = ()
     # With several labels per record: the AUC of each class; None where it has none or is not evaluated.
     class_areas: tuple[float | None, ...] = ()
+    # And the standard deviation that the mean AUC would have if the scores were dealt out to the records at random.
+    auc_deviation: float | None = None
     # Calibration, by tenths of confidence: answers, how many of them are right, and their mean confidence.
     bin_answers: tuple[int, ...] = ()
     bin_right: tuple[int, ...] = ()

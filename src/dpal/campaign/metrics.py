@@ -49,7 +49,12 @@ def evaluation_of(
         present = np.asarray(labels, dtype=np.float64) >= _PRESENT
         used = [number for number, area in enumerate(areas) if area is not None]
         rounded = tuple(None if area is None else round(area, _DIGITS) for area in areas)
-        fact = replace(fact, class_records=tuple(present.sum(axis=0).tolist()), class_areas=rounded)
+        fact = replace(
+            fact,
+            class_records=tuple(present.sum(axis=0).tolist()),
+            class_areas=rounded,
+            auc_deviation=_auc_deviation(logits[:, used], present[:, used]) if used else None,
+        )
         return _with_bins(fact, 1 / (1 + np.exp(-logits[:, used].astype(np.float64).ravel())), present[:, used].ravel())
     known, answers = np.asarray(labels, dtype=np.int64), logits.argmax(axis=1)
     right = answers == known
@@ -123,6 +128,22 @@ def _areas(
         has_area = name in wanted and present.any() and not present.all()
         areas.append(_area(logits[:, column], present) if has_area else None)
     return areas
+
+
+def _auc_deviation(scores: NDArray[np.float32], present: NDArray[np.bool_]) -> float:
+    """The standard deviation of the mean AUC over all ways to deal out the rows of scores to the records.
+
+    An AUC is linear in ranks, and Σ a_i·b_π(i) and Σ c_i·d_π(i) have the covariance (a·c)(b·d) / (N − 1) for centred
+    a, b, c and d. It counts that classes, and their scores, go together; ties are included.
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(scores, axis=0)
+    ranks -= ranks.mean(axis=0)
+    labels = present - present.mean(axis=0)
+    weights = 1 / (present.sum(axis=0) * (~present).sum(axis=0) * present.shape[1])
+    variance = weights @ ((labels.T @ labels) * (ranks.T @ ranks)) @ weights / (len(present) - 1)
+    return round(float(np.sqrt(max(variance, 0.0))), _DIGITS)
 
 
 def _area(scores: NDArray[np.float32], present: NDArray[np.bool_]) -> float:

@@ -129,11 +129,11 @@ def run_command(
     """
     if settings and not go_on:
         raise InvalidArgument("--set", ", ".join(settings), "given together with --go-on")
-    console = Console(stderr=as_json, soft_wrap=True)
+    console = Console(stderr=as_json)
     opened = Campaign(campaign)
     try:
         with console.status("opening the data and the model …"):
-            opened.load(tell=lambda words: console.print(words, markup=False, highlight=False))
+            opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
         status = opened.run(go_on=go_on, settings=settings or [])
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
@@ -152,7 +152,7 @@ def run_command(
             console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_stopped:
         words = what_may_help(campaign, opened.config.training.learning_rate)
-        console.print(words, style="bold yellow", markup=False, highlight=False)
+        console.print(words, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
     if status.is_waiting or status.is_stopped:
         sys.exit(WAITING if status.is_waiting else AT_CHANCE)
 

@@ -1,5 +1,7 @@
 """Metrics against values computed by hand."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,19 @@ def test_several_labels_by_hand() -> None:
     assert fact.bin_right == (0, 0, 0, 0, 0, 0, 0, 0, 1, 1)
     assert majority(fact) is None
     assert from_text(fact.kind, to_text(fact)) == fact
+
+
+def test_the_deviation_of_the_mean_auc_is_that_of_all_ways_to_deal_out_the_scores() -> None:
+    # Two classes that go together, with a tie; the rows of scores stay whole.
+    scores = np.array([[1, 1], [2, 2], [2, 4], [3, 3], [5, 0]], np.float32)
+    targets = np.array([[1, 1], [1, 0], [0, 0], [0, 1], [1, 1]], np.float32)
+    areas = [
+        metrics_of(scores[list(order)], targets, multi_label=True, classes=("a", "b"))["auc"]
+        for order in itertools.permutations(range(5))
+    ]
+    fact = evaluation_of(0, scores, targets, multi_label=True, classes=("a", "b"))
+    assert fact.auc_deviation == pytest.approx(float(np.std(areas)), abs=1e-6)
+    assert np.mean(areas) == pytest.approx(0.5)
 
 
 def test_without_counts_nothing_is_guessed() -> None:

@@ -1,12 +1,15 @@
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_campaigns import create, linear_held_out, linear_model, linear_plan, linear_pool
+from small_campaigns import blind_campaign, create, linear_held_out, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.config import checked_config, read_config
 from dpal.errors import InvalidArgument
+from dpal.experiments.demo import digits_document
 from dpal.reports.campaign_report import write_report
 
 
@@ -93,6 +96,40 @@ def test_a_baseline_is_drawn_beside_it(tmp_path: Path) -> None:
     with_baseline = page(tmp_path / "threshold", baseline=tmp_path / "random")
     assert "baseline" in json.loads((tmp_path / "threshold/reports/report.json").read_text())
     assert len(with_baseline) > len(page(tmp_path / "threshold"))
+
+
+def test_a_model_at_chance_is_called_that_in_red_with_the_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    campaign = blind_campaign(folder)
+    campaign.run()
+    text = " ".join(page(folder).split())
+    assert "Stopped at chance. Next: decide whether to go on" in text
+    assert '<p class="warning">After phase 1: 60.0% of the 40 held-out records are right; always answering' in text
+    assert '<td class="name">yes</td><td>16</td><td>0</td><td>0.00%</td>' in text
+    assert "Expected calibration error" in text
+    campaign.run(go_on=True)
+    assert text.count("told to go on") == 0
+    assert page(folder, internal=False).count("told to go on") == 2
+
+
+def test_a_simulation_says_how_to_get_random_labels_beside_it(tmp_path: Path) -> None:
+    plan = {"planner": "step-amplification", "initial_size": 60, "query_sizes": [40], "batch_size": 20, "epochs": 1}
+    document = digits_document(plan | {"accountant": "rdp"})
+    config = checked_config(document | {"seed": 3, "not_private": True})
+    Campaign.from_config(tmp_path / "my sim", config).run()
+    text = page(tmp_path / "my sim").replace("&#39;", "'")
+    (command,) = (line for line in text.splitlines() if line.startswith("<pre>dpal init"))
+    assert "dpal report 'my sim' --baseline 'my sim-random'" in text
+    # It works as it stands, from the folder that has the campaign.
+    words = shlex.split(command.removeprefix("<pre>dpal init "))
+    changed = read_config(tmp_path / words[2], [words[4]])
+    Campaign.from_config(tmp_path / words[0], changed).run()
+    with_baseline = page(tmp_path / "my sim", baseline=tmp_path / "my sim-random")
+    assert "my sim-random, the baseline" in with_baseline
+    assert "dpal init" not in with_baseline
+    # A private campaign is not told to spend another ε.
+    Campaign.from_config(tmp_path / "private", checked_config(document)).run(go_on=True)
+    assert "dpal init" not in page(tmp_path / "private")
 
 
 def test_only_html_is_written_as_html(tmp_path: Path) -> None:
