@@ -242,9 +242,19 @@ class Campaign:
         """The pool that the configuration names."""
         return open_data(self.config, folder=self.folder)
 
-    def run(self) -> Status:
-        """Continue until labels are missing or everything is done. It may be called again at any time."""
-        return self.runner.run()
+    def run(self, *, go_on: bool = False, settings: Sequence[str] = ()) -> Status:
+        """Continue until labels are missing or everything is done. It may be called again at any time.
+
+        If there is a held-out set and a model is no better than chance on it, the campaign stops before the next
+        charge. `go_on` continues, for this call; `settings` then change how later phases are trained:
+        `["training.learning_rate=0.01"]`.
+        """
+        if settings and not go_on:
+            raise InvalidArgument("go_on", go_on, "True where settings are given")
+        status = self.runner.run(past_chance=go_on, settings=settings)
+        if settings:
+            self._config = self.reader.config()
+        return status
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""

@@ -38,6 +38,8 @@ POINTS = (
     "train.recorded",
     "evaluate.measured",
     "evaluate.recorded",
+    "go-on.prepared",
+    "go-on.recorded",
     "give-up.prepared",
     "give-up.recorded",
     "give-up.tidied",

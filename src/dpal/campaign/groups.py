@@ -1,16 +1,13 @@
-"""Groups of records that are labelled together: who is chosen for one, and where its records are."""
+"""Who is chosen for a group of records, also where withdrawals left fewer than planned."""
 
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.campaign.state import State
-from dpal.data import Pool
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition
 from dpal.selection.selection import Chosen, Selection
-from dpal.training.sampling import BLANK
 
 
 def chosen_among_blanks(
@@ -35,12 +32,3 @@ def chosen_among_blanks(
     return replace(
         chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
     )
-
-
-def positions_of_group(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
-    only its own gradient.
-    """
-    labelled = state.trainable(group)
-    places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
-    return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)

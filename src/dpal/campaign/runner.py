@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,18 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged, targets_of
+from dpal.campaign.campaign_pool import campaign_pool, checked_records, members_of, nothing_charged, targets_of
+from dpal.campaign.chance import in_words, stopped_after, verdict_of
 from dpal.campaign.config import CampaignConfig
-from dpal.campaign.facts import Evaluated, Finished, MeanReleased, Produced, Resumed, Selected, Trained
+from dpal.campaign.facts import Finished, MeanReleased, Produced, Resumed, Selected, Trained
 from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
-from dpal.campaign.groups import chosen_among_blanks, positions_of_group
+from dpal.campaign.going_on import go_on, require_stopped
+from dpal.campaign.groups import chosen_among_blanks
 from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
-from dpal.campaign.metrics import metrics_of
+from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
@@ -108,16 +111,32 @@ class Runner:
         self.parts = with_training(self.parts, config)
         self.model.reset()
 
-    def run(self) -> Status:
-        """Continue until labels are missing or everything is done."""
+    def run(self, *, past_chance: bool = False, settings: Sequence[str] = ()) -> Status:
+        """Continue until labels are missing, a model is no better than chance, or everything is done.
+
+        With `past_chance`, go on also from such models, and with these settings of the section training from now on.
+        """
         # It was certified before it was recorded, and is certified again before anything is charged on it.
         read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents())
-            while self._one_step(writer):
+            require_stopped(stopped_after(writer.state, self.schedule), settings)
+            while self._may_go_on(writer, past_chance, settings) and self._one_step(writer):
                 pass
             return status_of(self.folder, writer.state, self.plan)
+
+    def _may_go_on(self, writer: Writer, past_chance: bool, settings: Sequence[str]) -> bool:
+        """False where the next step would be charged, but the newest model is no better than chance."""
+        stopped = None if self._must_evaluate(writer.state) else stopped_after(writer.state, self.schedule)
+        if stopped is None:
+            return True
+        if past_chance:
+            config = go_on(writer, stopped, settings)
+            if settings:
+                self.train_with(config)
+            self.parts.tell(f"going on after phase {stopped + 1}, as told")
+        return past_chance
 
     def _one_step(self, writer: Writer) -> bool:
         state = writer.state
@@ -293,7 +312,7 @@ class Runner:
         self.model.weights_changed()
         result = learner.train(
             self.schedule.phases[phase],
-            [positions_of_group(seen, group, self.parts.pool) for group in range(len(seen.groups))],
+            [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
             targets_of(seen, self.parts.pool),
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
@@ -352,7 +371,8 @@ class Runner:
         if pool is None or pool.labels is None:
             raise BadData("The evaluation's pool has no labels: give one with labels, or leave it out.")
         known = np.flatnonzero(pool.labelled())
-        measured = metrics_of(
+        fact = evaluation_of(
+            state.trained[-1].phase,
             self.model.at(state).logits_of(pool.records)[known],
             pool.labels[known],
             multi_label=pool.multi_label,
@@ -360,11 +380,12 @@ class Runner:
             evaluated=self.parts.evaluated_classes,
         )
         fault_points.reached("evaluate.measured")
-        phase = state.trained[-1].phase
-        writer.add(Evaluated(phase=phase, records=len(known), metrics=measured))
+        writer.add(fact)
         fault_points.reached("evaluate.recorded")
-        shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in measured.items())
-        self.parts.tell(f"phase {phase + 1} on {len(known):,} held-out records: {shown}")
+        evaluated, verdict = writer.state.evaluated, verdict_of(fact)
+        self.parts.tell(f"phase {fact.phase + 1}: {in_words(evaluated, len(evaluated) - 1, pool.classes)}.")
+        if verdict is not None and verdict.is_chance and state.created.seed is not None:
+            self.parts.tell("A simulation goes on nevertheless: it costs no privacy.")
 
     def _ready(self, state: State) -> Learner:
         """The learner, once records and weights are checked: whatever can be refused is refused before the charge."""

@@ -19,6 +19,7 @@ from dpal.campaign.facts import (
     Resumed,
     Selected,
     Trained,
+    WentOn,
     Withdrawn,
     from_text,
     to_text,
@@ -42,6 +43,7 @@ FACTS = [
     Resumed(charge=4),
     Withdrawn(ids=("b",), reason="consent withdrawn"),
     GivenUp(charge=4, phase=0, reason="too slow", settings="s" * 64),
+    WentOn(phase=0, settings="s" * 64),
 ]
 PRIVATE = {
     "selected": {"charge": 3, "group": 1, "to_label": ("r1", "r2"), "retired": (), "threshold": 0.5},
@@ -101,3 +103,8 @@ def test_selections_that_chose_the_same_are_equal() -> None:
     without = json.loads(to_text(Selected(**PRIVATE["selected"])))
     del without["salt"]
     assert from_text("selected", json.dumps(without)) == Selected(**PRIVATE["selected"])
+
+
+def test_evaluations_from_before_there_were_counts_can_be_read() -> None:
+    old = from_text("evaluated", '{"phase": 0, "records": 10, "metrics": {"accuracy": 0.5}}')
+    assert old == Evaluated(phase=0, records=10, metrics={"accuracy": 0.5})

@@ -4,8 +4,9 @@ import numpy as np
 from small_campaigns import linear_pool
 from small_facts import charged_selection, created, recorded, selected
 
+from dpal.campaign.campaign_pool import members_of
 from dpal.campaign.facts import Answered, Withdrawn
-from dpal.campaign.groups import chosen_among_blanks, positions_of_group
+from dpal.campaign.groups import chosen_among_blanks
 from dpal.campaign.state import fold
 from dpal.randomness import SeededRandomness
 from dpal.selection.acquisition import Entropy
@@ -39,4 +40,4 @@ def test_a_record_without_a_label_keeps_its_place_as_a_blank() -> None:
             Withdrawn(ids=(third,), reason=""),
         )
     )
-    assert positions_of_group(state, 0, pool).tolist() == [0, BLANK, BLANK, 3]
+    assert members_of(state, 0, pool).tolist() == [0, BLANK, BLANK, 3]
