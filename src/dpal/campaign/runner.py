@@ -26,17 +26,7 @@ from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
-from dpal.campaign.state import (
-    Charge,
-    Finish,
-    Nothing,
-    Select,
-    State,
-    Train,
-    WaitForLabels,
-    fold,
-    next_step,
-)
+from dpal.campaign.state import Charge, Finish, Nothing, Select, State, Train, WaitForLabels, fold, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
@@ -52,6 +42,7 @@ from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
 from dpal.selection.selection import Chosen, Selection
 from dpal.training.learner import Learner
+from dpal.training.progress import doing
 
 
 class Runner:
@@ -114,7 +105,8 @@ class Runner:
         With `past_chance`, go on also from such models, and with these settings of the section training from now on.
         """
         # It was certified before it was recorded, and is certified again before anything is charged on it.
-        read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
+        with doing("certifying the plan"):
+            read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents())
@@ -296,6 +288,7 @@ class Runner:
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
             after_step=lambda step: fault_points.reached("train.step"),
+            later_records=sum(later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]),
         )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
