@@ -30,6 +30,7 @@ from dpal.errors import CampaignBusy, InvalidArgument
 from dpal.labels.oracles import OracleLike, oracle_name
 from dpal.planning.plan import Plan, Schedule
 from dpal.selection.acquisition import Acquisition
+from dpal.training.progress import doing
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 
 if TYPE_CHECKING:
@@ -113,9 +114,11 @@ class Campaign:
             raise InvalidArgument(
                 "the configuration", f"without {', '.join(missing)}", "complete: data, plan and model"
             )
-        parts = replace(parts_of(config), tell=tell)
+        with doing("opening the data"):
+            parts = replace(parts_of(config), tell=tell)
         tell(f"{len(parts.pool):,} records in the pool")
-        plan = config.plan.plan(len(parts.pool))
+        with doing("planning"):
+            plan = config.plan.plan(len(parts.pool))
         return cls._created(folder, config, parts, plan, ())
 
     @classmethod
@@ -163,8 +166,11 @@ class Campaign:
         self.reader.known_state()
         read_config(self.folder / CONFIG)
         config = self.reader.config()
-        parts = parts_of(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
-        self._use(config, replace(parts, tell=tell))
+        with doing("opening the data and the model"):
+            parts = parts_of(
+                config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition
+            )
+            self._use(config, replace(parts, tell=tell))
 
     @classmethod
     def _created(

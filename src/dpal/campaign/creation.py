@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from dpal import __version__
 from dpal.campaign import fault_points
@@ -29,6 +27,7 @@ from dpal.planning.plan import Plan
 from dpal.randomness import new_key
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred
+from dpal.training.progress import counted, doing
 from dpal.training.sources import Readable
 
 
@@ -45,7 +44,8 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
         _require_same_shape(learner.records, parts.evaluation.records)
     if plan.setting.mean is not None:
         centred(learner.model)
-    learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
+    with doing("rehearsing one step on synthetic records"):
+        learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -107,7 +107,7 @@ def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
     starts = range(0, len(records), CHUNK)
     if isinstance(records, TextRecords):
         by_record, starts = text_fingerprints(records.texts, key), range(0)
-    for start in track(starts, description=f"checking {pool.name}", console=Console(stderr=True), transient=True):
+    for start in counted(starts, f"checking {pool.name}", total=len(records), each=CHUNK):
         rows = records.read(positions[start : start + CHUNK])
         by_record += fingerprints(rows, key)
         for values in rows.values() if isinstance(rows, dict) else (rows,):

@@ -55,6 +55,7 @@ from dpal.selection.baselines import RandomSelection
 from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
+from dpal.training.progress import doing
 
 
 class Runner:
@@ -117,7 +118,8 @@ class Runner:
         With `past_chance`, go on also from such models, and with these settings of the section training from now on.
         """
         # It was certified before it was recorded, and is certified again before anything is charged on it.
-        read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
+        with doing("certifying the plan"):
+            read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents())
@@ -317,6 +319,7 @@ class Runner:
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
             after_step=lambda step: fault_points.reached("train.step"),
+            later_records=sum(later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]),
         )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)

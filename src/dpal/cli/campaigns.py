@@ -132,8 +132,8 @@ def run_command(
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
     try:
-        with console.status("opening the data and the model …"):
-            opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
+        # What it tells goes on in one line of a log, however long.
+        opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
         status = opened.run(go_on=go_on, settings=settings or [])
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
