@@ -103,19 +103,26 @@ class Campaign:
         *,
         base: Path | str = ".",
         tell: Callable[[str], None] = lambda words: None,
+        before_creating: "Callable[[CampaignConfig, Parts, Plan], None]" = lambda config, parts, plan: None,
     ) -> "Campaign":
-        """A new campaign from a configuration alone. Its relative paths start at `base`."""
-        from dpal.campaign.parts import parts_of, resolved_config
+        """A new campaign from a configuration alone. Its relative paths start at `base`.
+
+        `before_creating` is called when all is planned and nothing is written yet; it may raise to stop here.
+        """
+        from dpal.campaign.default_model import default_model
+        from dpal.campaign.parts import configured_pool, parts_of, resolved_config
 
         config = resolved_config(config, Path(base))
-        if config.data is None or config.plan is None or config.model is None:
-            missing = [name for name in ("data", "plan", "model") if getattr(config, name) is None]
-            raise InvalidArgument(
-                "the configuration", f"without {', '.join(missing)}", "complete: data, plan and model"
-            )
-        parts = replace(parts_of(config), tell=tell)
-        tell(f"{len(parts.pool):,} records in the pool")
-        plan = config.plan.plan(len(parts.pool))
+        if config.data is None or config.plan is None:
+            missing = [name for name in ("data", "plan") if getattr(config, name) is None]
+            raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
+        request, pool = config.plan, configured_pool(config)
+        tell(f"{len(pool):,} records in the pool")
+        if config.model is None:
+            config = config.model_copy(update={"model": default_model(pool, tell=tell)})
+        parts = replace(parts_of(config, pool=pool), tell=tell)
+        plan = request.plan(len(pool))
+        before_creating(config, parts, plan)
         return cls._created(folder, config, parts, plan, ())
 
     @classmethod
