@@ -28,6 +28,7 @@ from dpal.labels.oracles import SimulatedOracle
 from dpal.planning.plan import Plan
 from dpal.randomness import new_key
 from dpal.training.learner import Learner
+from dpal.training.pool_mean import centred
 from dpal.training.sources import Readable
 
 
@@ -41,6 +42,8 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
     learner = parts.learner(parts.inputs)
     if parts.evaluation is not None:
         _require_same_shape(learner.records, parts.evaluation.records)
+    if plan.setting.mean is not None:
+        centred(learner.model)
     learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)

@@ -54,6 +54,23 @@ class Created(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedMean(Fact):
+    """A private mean of the whole pool is paid for."""
+
+    kind: ClassVar[str] = "charged-mean"
+    noise_multiplier: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanReleased(Fact):
+    """The private mean of the pool's features. This is what was charged for."""
+
+    kind: ClassVar[str] = "mean-released"
+    charge: int
+    mean: tuple[float, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedSelection(Fact):
     """A selection is paid for. `group` is the group it chooses; group 0 is the initial set, drawn at random."""
 
@@ -191,6 +208,8 @@ KINDS: dict[str, type[Fact]] = {
     kind_of_fact.kind: kind_of_fact
     for kind_of_fact in (
         Created,
+        ChargedMean,
+        MeanReleased,
         ChargedSelection,
         ChargedTraining,
         Selected,

@@ -125,6 +125,7 @@ def _epsilon_at_end(state: State, plan: Plan) -> float:
     whole = Ledger(
         phases=(*charged.phases, *plan.phases[len(charged.phases) :]),
         selections=(*charged.selections, *plan.selections[len(charged.selections) :]),
+        mean_noise_multiplier=plan.setting.mean_noise_multiplier,
     )
     epsilon = whole.epsilon(plan.setting)
     if not epsilon <= plan.setting.target_epsilon:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.files import digest, write_whole
@@ -15,6 +16,7 @@ from dpal.campaign.status import Status
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
+from dpal.training.pool_mean import centred
 
 RESTORE_MODEL = (
     "Restore it from a backup: training again would release a second model on one charge, which the plan does not "
@@ -30,6 +32,7 @@ class RecordedModel:
         self._learner: Learner | None = None
         # The hash of the weights that the learner has; None if they are not recorded ones.
         self.loaded: str | None = None
+        self._centred_at: tuple[float, ...] | None = None
 
     def at(self, state: State) -> Learner:
         """The learner with the newest recorded weights. A file that differs from what was recorded is refused."""
@@ -38,12 +41,16 @@ class RecordedModel:
         file, sha256 = WEIGHTS, state.created.weights
         if state.trained:
             file, sha256 = state.trained[-1].file, state.trained[-1].sha256
-        if self.loaded != sha256:
+        if self.loaded != sha256 or (self._centred_at != state.mean and not state.trained):
             path = self._folder / file
             if not path.is_file() or digest(path) != sha256:
                 raise DamagedCampaign(f"{path} is missing or differs from what was recorded. {RESTORE_MODEL}")
             self._learner.load(path)
-            self.loaded = sha256
+            if state.mean is not None and not state.trained:
+                # Later models have it among their own weights.
+                centre = centred(self._learner.model).centre
+                centre.copy_(torch.tensor(state.mean, dtype=centre.dtype))
+            self.loaded, self._centred_at = sha256, state.mean
         return self._learner
 
     def weights_changed(self) -> None:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from dpal.campaign import fault_points
 from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged, targets_of
 from dpal.campaign.config import CampaignConfig
-from dpal.campaign.facts import Evaluated, Finished, Produced, Resumed, Selected, Trained
+from dpal.campaign.facts import Evaluated, Finished, MeanReleased, Produced, Resumed, Selected, Trained
 from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
-from dpal.campaign.ledger import charge_for_selection, charge_for_training, epsilon_spent
+from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.metrics import metrics_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
@@ -27,6 +27,7 @@ from dpal.campaign.state import (
     Charge,
     Finish,
     Nothing,
+    ReleaseMean,
     Select,
     State,
     Train,
@@ -43,13 +44,14 @@ from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
 from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
-from dpal.planning.plan import Schedule, stated_plan
+from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
 from dpal.selection.selection import Chosen, Selection
 from dpal.training.learner import Learner
+from dpal.training.pool_mean import centred, private_mean
 from dpal.training.sampling import BLANK
 
 
@@ -60,7 +62,7 @@ class Runner:
         self.reader, self.folder = reader, reader.folder
         # With the code of selections that are not dpal's own, which reading does without.
         self.plan = stated_plan(reader.known_state().created.plan, import_code=True)
-        self.schedule = Schedule(phases=self.plan.phases, selections=self.plan.selections)
+        self.schedule = self.plan.schedule
         self.parts = parts
         self.model = RecordedModel(reader.folder, lambda: self.parts.learner(self.parts.inputs))
         self._given_pool, self._given_inputs = parts.pool, parts.inputs
@@ -125,6 +127,8 @@ class Runner:
             self._evaluate(writer)
             return True
         match next_step(state, self.schedule):
+            case ReleaseMean():
+                self._release_mean(writer)
             case Select(group):
                 self._select(writer, group)
             case Train(phase):
@@ -163,6 +167,22 @@ class Runner:
         key = writer.store.keys.read(writer.state.sealed_with or number)
         seen = replace(writer.state_at(number), withdrawn=writer.state.withdrawn)
         return number, randomness_of(key, seed), seen
+
+    def _release_mean(self, writer: Writer) -> None:
+        model = centred(self._ready(writer.state).model)
+        due = charge_for_mean(self.schedule)
+        charge, randomness, _ = self._charged(writer, due, "mean")
+        mean = private_mean(
+            model,
+            self.parts.inputs,
+            pool_size=self.plan.setting.pool_size,
+            noise_multiplier=due.noise_multiplier,
+            randomness=randomness,
+        )
+        fault_points.reached("mean.computed")
+        writer.add(MeanReleased(charge=charge, mean=tuple(mean.tolist())), unseal=writer.state.sealed_with)
+        fault_points.reached("mean.recorded")
+        self.parts.tell("a private mean of the pool's features is released")
 
     def _select(self, writer: Writer, group: int) -> None:
         if group > 0:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dpal.campaign.facts import Selected
 from dpal.campaign.ledger import epsilon_spent
-from dpal.campaign.state import Finish, Nothing, Select, State, Step, Train, WaitForLabels, next_step
+from dpal.campaign.state import Finish, Nothing, ReleaseMean, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.labels.answers import CANNOT_TELL, SKIPPED
-from dpal.planning.plan import Plan, Schedule
+from dpal.planning.plan import Plan
 from dpal.selection.selection import INSIDE
 
 
@@ -75,7 +75,7 @@ def _without_moved(document: dict[str, object]) -> dict[str, object]:
 
 def status_of(folder: Path, state: State, plan: Plan) -> Status:
     """The status that follows from the state."""
-    step = next_step(state, Schedule(phases=plan.phases, selections=plan.selections))
+    step = next_step(state, plan.schedule)
     inside, (asked, retired) = plan.setting.promise == INSIDE, _numbers(state)
     return Status(
         folder=str(folder),
@@ -134,6 +134,8 @@ def _stage(step: Step, state: State) -> str:
 
 def _words(step: Step) -> str:
     match step:
+        case ReleaseMean():
+            return "release a private mean of the pool's features"
         case Select(group):
             return "draw the initial set" if group == 0 else f"select the records of query {group}"
         case WaitForLabels(group):
