@@ -67,6 +67,11 @@ def test_a_whole_campaign_by_commands(tmp_path: Path) -> None:
         dpal(*words[1:], cwd=tmp_path, codes=(0, 3) if words[1] == "run" else (0,))
     status = json.loads(dpal("status", "trial", "--json", cwd=tmp_path).stdout)
     assert status["stage"] == "finished"
+    # A correction after the end is recorded, and says that it comes too late.
+    assert "no model will" not in dpal("labels", "import", "trial", "week-2/labels.csv", cwd=tmp_path).stdout
+    fill_in(tmp_path / "week-2/labels.csv", dict.fromkeys(truth, "3"))
+    late = dpal("labels", "import", "trial", "week-2/labels.csv", cwd=tmp_path).stdout
+    assert "no model will be trained on them" in " ".join(late.split())
     assert status["is_private"]
     assert load_file(tmp_path / "model.safetensors")["classifier.bias"].shape == (10,)
     card = json.loads((tmp_path / "model.safetensors.json").read_text())

@@ -258,7 +258,7 @@ class Campaign:
         return self.runner.simulated_scores(group)
 
     def export_model(self, file: Path | str) -> dict[str, Any]:
-        """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+        """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card."""
         from dpal.campaign.recorded_model import export_model
 
         status, state = self.status(), self.reader.known_state()

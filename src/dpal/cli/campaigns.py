@@ -228,7 +228,6 @@ def export_model(
     card = to.with_name(to.name + ".json")
     require_free(to, card, force=force)
     facts = Campaign.open(campaign).export_model(to)
-    card.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:
