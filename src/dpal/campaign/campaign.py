@@ -104,21 +104,28 @@ class Campaign:
         *,
         base: Path | str = ".",
         tell: Callable[[str], None] = lambda words: None,
+        before_creating: "Callable[[CampaignConfig, Parts, Plan], None]" = lambda config, parts, plan: None,
     ) -> "Campaign":
-        """A new campaign from a configuration alone. Its relative paths start at `base`."""
-        from dpal.campaign.parts import parts_of, resolved_config
+        """A new campaign from a configuration alone. Its relative paths start at `base`.
+
+        `before_creating` is called when all is planned and nothing is written yet; it may raise to stop here.
+        """
+        from dpal.campaign.default_model import default_model
+        from dpal.campaign.parts import configured_pool, parts_of, resolved_config
 
         config = resolved_config(config, Path(base))
-        if config.data is None or config.plan is None or config.model is None:
-            missing = [name for name in ("data", "plan", "model") if getattr(config, name) is None]
-            raise InvalidArgument(
-                "the configuration", f"without {', '.join(missing)}", "complete: data, plan and model"
-            )
+        if config.data is None or config.plan is None:
+            missing = [name for name in ("data", "plan") if getattr(config, name) is None]
+            raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
         with doing("opening the data"):
-            parts = replace(parts_of(config), tell=tell)
-        tell(f"{len(parts.pool):,} records in the pool")
+            request, pool = config.plan, configured_pool(config)
+        tell(f"{len(pool):,} records in the pool")
+        if config.model is None:
+            config = config.model_copy(update={"model": default_model(pool, tell=tell)})
+        parts = replace(parts_of(config, pool=pool), tell=tell)
         with doing("planning"):
-            plan = config.plan.plan(len(parts.pool))
+            plan = request.plan(len(pool))
+        before_creating(config, parts, plan)
         return cls._created(folder, config, parts, plan, ())
 
     @classmethod
@@ -267,7 +274,7 @@ class Campaign:
         return self.runner.simulated_scores(group)
 
     def export_model(self, file: Path | str) -> dict[str, Any]:
-        """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+        """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card."""
         from dpal.campaign.recorded_model import export_model
 
         status, state = self.status(), self.reader.known_state()

@@ -10,7 +10,7 @@ from dpal import __version__
 from dpal.campaign import fault_points
 from dpal.campaign.config import CampaignConfig, settings_hash
 from dpal.campaign.facts import Created
-from dpal.campaign.files import digest, sync_folder, write_text, write_whole
+from dpal.campaign.files import digest, require_new, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.foreign_code import acquisition_name
 from dpal.campaign.held_out import require_held_out
@@ -34,8 +34,7 @@ from dpal.training.sources import Readable
 def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
     """Check everything, then make the campaign's folder."""
     folder = folder.absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidArgument("the folder", str(folder), "new or empty. Nothing was changed")
+    require_new(folder)
     _require_plan(plan, config, parts.pool, initial)
     key = new_key()
     contents = _read_all_records(parts, key)

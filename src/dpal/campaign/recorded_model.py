@@ -1,5 +1,6 @@
 """The model whose weights the facts name: loaded, checked, and exported for use elsewhere."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from dpal.campaign.config import CampaignConfig
-from dpal.campaign.files import digest, write_whole
+from dpal.campaign.files import digest, write_text, write_whole
 from dpal.campaign.layout import EXPORT_DRAFT, WEIGHTS
 from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
+from dpal.data.records import Records
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
@@ -72,7 +74,10 @@ class RecordedModel:
 def export_model(
     file: Path, model: RecordedModel, state: State, status: Status, *, config: CampaignConfig, parts: Parts
 ) -> dict[str, Any]:
-    """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+    """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card.
+
+    The card has what was promised, and what is needed to use the model elsewhere.
+    """
     folder, path = Path(status.folder), file.absolute()
     if not state.trained:
         why = "every phase so far was given up" if state.given_up else "no phase is trained yet"
@@ -82,7 +87,7 @@ def export_model(
     learner = model.at(state)
     write_whole(path, learner.export)
     scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
-    return {
+    card = {
         "file": str(file),
         "sha256": digest(path),
         "phase": state.trained[-1].phase + 1,
@@ -114,10 +119,19 @@ def export_model(
                 "kind": str(form.dtype),
                 # Bytes become (value / 255 − mean) / deviation.
                 "scaling": scaling if form.dtype == np.uint8 else None,
+                # Before that; None if records are used as they are.
+                "preparation": learner.records.preparation if isinstance(learner.records, Records) else None,
             }
             for name, form in learner.records.form.items()
         ],
     }
+    write_text(card_file(path), json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    return card
+
+
+def card_file(file: Path) -> Path:
+    """Where the card of an exported model is."""
+    return file.with_name(f"{file.name}.json")
 
 
 def _without_folder(value: Any) -> Any:

@@ -64,6 +64,8 @@ def test_row_numbers_say_nothing_about_who_is_held_out(tmp_path: Path) -> None:
     rows = from_arrays(values_of(pool), classes=["no", "yes"], labels=pool.labels)
     held_out = from_arrays(values_of(other), classes=["no", "yes"], labels=other.labels)
     linear_campaign(tmp_path / "c", rows, evaluation=held_out, evaluation_is_public=True)
+    numbered = replace(pool, ids=rows.ids)
+    linear_campaign(tmp_path / "b", numbered, evaluation=held_out, evaluation_is_public=True)
     with pytest.raises(BadData, match="contents of 24 record"):
         linear_campaign(tmp_path / "d", rows, evaluation=rows, evaluation_is_public=True)
 
