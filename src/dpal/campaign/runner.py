@@ -2,15 +2,19 @@
 
 import json
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged, targets_of
+from dpal.campaign.campaign_pool import campaign_pool, checked_records, members_of, nothing_charged, targets_of
 from dpal.campaign.config import CampaignConfig
+from dpal.campaign.encoding import Encoding, require_encoder
 from dpal.campaign.facts import Evaluated, Finished, Produced, Resumed, Selected, Trained
 from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
@@ -19,6 +23,7 @@ from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_selection, charge_for_training, epsilon_spent
+from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import metrics_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
@@ -37,7 +42,6 @@ from dpal.campaign.state import (
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
-from dpal.data import Pool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
@@ -50,7 +54,6 @@ from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
 from dpal.selection.selection import Chosen, Selection
 from dpal.training.learner import Learner
-from dpal.training.sampling import BLANK
 
 
 class Runner:
@@ -70,13 +73,18 @@ class Runner:
         given, planned = acquisition_name(parts.acquisition), state.created.acquisition
         if not is_same_code(given, planned):
             raise InvalidArgument("acquisition", given, f"{planned}, as it was planned")
-        self._take_records(state, contents)
-        if parts.evaluation_as_given is not None and parts.evaluation is not None:
-            require_held_out(parts.evaluation_as_given, parts.pool, contents)
-            records = guarded(parts.evaluation_as_given, parts.evaluation.records, parts.pool, contents)
+        require_encoder(parts.encoder, state.created.encoder)
+        lock = partial(only_writer, self.folder)
+        self._take_records(state, contents, lock)
+        if (given := parts.evaluation_as_given) is not None and parts.evaluation is not None:
+            if (encoding := self._encoding(lock)) is not None:
+                records = encoding.held_out(given, parts.pool, contents)
+            else:
+                require_held_out(given, parts.pool, contents)
+                records = guarded(given, parts.evaluation.records, parts.pool, contents)
             self.parts = replace(self.parts, evaluation=replace(parts.evaluation, records=records))
 
-    def _take_records(self, state: State, contents: Contents) -> None:
+    def _take_records(self, state: State, contents: Contents, lock: Callable[[], AbstractContextManager[None]]) -> None:
         """Use only the campaign's own records: in its order, without withdrawn ones, each checked when it is read."""
         folder, charged = self.folder, self._charge_words
         pool, inputs = (
@@ -85,13 +93,23 @@ class Runner:
         )
         if pool is not self._given_pool:
             inputs = inputs.subset(self._given_pool.positions(pool.ids))
-        checked = checked_records(pool, contents, folder=folder, charged=charged)
-        if not isinstance(pool.records, TextRecords):
-            pool, inputs = replace(pool, records=checked), checked
-        self.parts = replace(self.parts, pool=pool, inputs=inputs)
-        self._checked, self._withdrawn = checked, state.withdrawn
-        self.model.reset()
+        self._checked = checked = checked_records(pool, contents, folder=folder, charged=charged)
+        # Before anything is computed from them.
         self._check_files()
+        if (encoding := self._encoding(lock)) is not None:
+            inputs = encoding.pool(pool, checked, contents)
+        elif not isinstance(pool.records, TextRecords):
+            inputs = checked
+        if not isinstance(pool.records, TextRecords):
+            pool = replace(pool, records=checked)
+        self.parts, self._withdrawn = replace(self.parts, pool=pool, inputs=inputs), state.withdrawn
+        self.model.reset()
+
+    def _encoding(self, lock: Callable[[], AbstractContextManager[None]]) -> Encoding | None:
+        encoder, cache = self.parts.encoder, self.reader.config().training.features_cache
+        if encoder is None:
+            return None
+        return Encoding(encoder=encoder, folder=self.folder, lock=lock, cache=cache, tell=self.parts.tell)
 
     def _check_files(self) -> None:
         if renewed := self._checked.check_files():
@@ -113,7 +131,7 @@ class Runner:
         read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
-                self._take_records(writer.state, self.reader.contents())
+                self._take_records(writer.state, self.reader.contents(), nullcontext)
             while self._one_step(writer):
                 pass
             return status_of(self.folder, writer.state, self.plan)
@@ -274,7 +292,7 @@ class Runner:
         self.model.weights_changed()
         result = learner.train(
             self.schedule.phases[phase],
-            [_members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
+            [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
             targets_of(seen, self.parts.pool),
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
@@ -377,12 +395,3 @@ def _selected(
     return replace(
         chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
     )
-
-
-def _members(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
-    only its own gradient.
-    """
-    labelled = state.trainable(group)
-    places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
-    return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)
