@@ -9,6 +9,7 @@ import numpy as np
 from dpal import __version__
 from dpal.campaign import fault_points
 from dpal.campaign.config import CampaignConfig, settings_hash
+from dpal.campaign.encoding import synthetic_features
 from dpal.campaign.facts import Created
 from dpal.campaign.files import digest, require_new, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
@@ -38,8 +39,11 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
     _require_plan(plan, config, parts.pool, initial)
     key = new_key()
     contents = _read_all_records(parts, key)
-    learner = parts.learner(parts.inputs)
-    if parts.evaluation is not None:
+    inputs = parts.inputs
+    if parts.encoder is not None:
+        inputs = synthetic_features(parts.encoder, parts.pool, parts.evaluation_as_given)
+    learner = parts.learner(inputs)
+    if parts.evaluation is not None and parts.encoder is None:
         _require_same_shape(learner.records, parts.evaluation.records)
     if plan.setting.mean is not None:
         centred(learner.model)
@@ -161,6 +165,7 @@ def _fill(
         seed=config.seed,
         foreign_code=tuple(sorted({*parts.foreign_code, *plan.foreign_code})),
         ids_are_free_of_content=parts.pool.ids_are_free_of_content,
+        encoder=None if parts.encoder is None else parts.encoder.facts(),
     )
     try:
         note_newest(draft, store.append(fact, after=None))

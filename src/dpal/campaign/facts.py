@@ -51,6 +51,8 @@ class Created(Fact):
     foreign_code: tuple[str, ...] = ()
     # Whether ids may leave the machine as they are; otherwise records get opaque names outside.
     ids_are_free_of_content: bool = False
+    # What is public about the encoder whose features the model reads; None if it reads the records themselves.
+    encoder: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ POINTS = (
     "create.database",
     "create.configuration",
     "create.moved",
+    "encode.rows-written",
+    "encode.chunk",
     "seal.written",
     "seal.overwritten",
     "store.in-transaction",

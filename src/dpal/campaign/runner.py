@@ -2,8 +2,10 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from dpal.campaign import fault_points
 from dpal.campaign.campaign_pool import campaign_pool, checked_records, members_of, nothing_charged, targets_of
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
 from dpal.campaign.config import CampaignConfig
+from dpal.campaign.encoding import Encoding, require_encoder
 from dpal.campaign.facts import Finished, MeanReleased, Produced, Resumed, Selected, Trained
 from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
@@ -23,6 +26,7 @@ from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
+from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
@@ -75,13 +79,18 @@ class Runner:
         given, planned = acquisition_name(parts.acquisition), state.created.acquisition
         if not is_same_code(given, planned):
             raise InvalidArgument("acquisition", given, f"{planned}, as it was planned")
-        self._take_records(state, contents)
-        if parts.evaluation_as_given is not None and parts.evaluation is not None:
-            require_held_out(parts.evaluation_as_given, parts.pool, contents)
-            records = guarded(parts.evaluation_as_given, parts.evaluation.records, parts.pool, contents)
+        require_encoder(parts.encoder, state.created.encoder)
+        lock = partial(only_writer, self.folder)
+        self._take_records(state, contents, lock)
+        if (given := parts.evaluation_as_given) is not None and parts.evaluation is not None:
+            if (encoding := self._encoding(lock)) is not None:
+                records = encoding.held_out(given, parts.pool, contents)
+            else:
+                require_held_out(given, parts.pool, contents)
+                records = guarded(given, parts.evaluation.records, parts.pool, contents)
             self.parts = replace(self.parts, evaluation=replace(parts.evaluation, records=records))
 
-    def _take_records(self, state: State, contents: Contents) -> None:
+    def _take_records(self, state: State, contents: Contents, lock: Callable[[], AbstractContextManager[None]]) -> None:
         """Use only the campaign's own records: in its order, without withdrawn ones, each checked when it is read."""
         folder, charged = self.folder, self._charge_words
         pool, inputs = (
@@ -90,13 +99,23 @@ class Runner:
         )
         if pool is not self._given_pool:
             inputs = inputs.subset(self._given_pool.positions(pool.ids))
-        checked = checked_records(pool, contents, folder=folder, charged=charged)
-        if not isinstance(pool.records, TextRecords):
-            pool, inputs = replace(pool, records=checked), checked
-        self.parts = replace(self.parts, pool=pool, inputs=inputs)
-        self._checked, self._withdrawn = checked, state.withdrawn
-        self.model.reset()
+        self._checked = checked = checked_records(pool, contents, folder=folder, charged=charged)
+        # Before anything is computed from them.
         self._check_files()
+        if (encoding := self._encoding(lock)) is not None:
+            inputs = encoding.pool(pool, checked, contents)
+        elif not isinstance(pool.records, TextRecords):
+            inputs = checked
+        if not isinstance(pool.records, TextRecords):
+            pool = replace(pool, records=checked)
+        self.parts, self._withdrawn = replace(self.parts, pool=pool, inputs=inputs), state.withdrawn
+        self.model.reset()
+
+    def _encoding(self, lock: Callable[[], AbstractContextManager[None]]) -> Encoding | None:
+        encoder, cache = self.parts.encoder, self.reader.config().training.features_cache
+        if encoder is None:
+            return None
+        return Encoding(encoder=encoder, folder=self.folder, lock=lock, cache=cache, tell=self.parts.tell)
 
     def _check_files(self) -> None:
         if renewed := self._checked.check_files():
@@ -122,7 +141,7 @@ class Runner:
             read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
-                self._take_records(writer.state, self.reader.contents())
+                self._take_records(writer.state, self.reader.contents(), nullcontext)
             require_stopped(stopped_after(writer.state, self.schedule), settings)
             while self._may_go_on(writer, past_chance, settings) and self._one_step(writer):
                 pass
