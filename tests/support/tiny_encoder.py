@@ -46,7 +46,11 @@ def options(module: nn.Module | None = None, pool: Pool | None = None, held_out:
 
 def encoded_campaign(folder: Path, **changed: Any) -> Campaign:
     """A new campaign of a second or two, with a seed, on 150 records."""
-    chosen = {"plan": small_plan(), "oracle": "simulated", "seed": 7, "not_private": True} | options() | changed
+    chosen = (
+        {"plan": small_plan(mean_noise_multiplier=20.0), "oracle": "simulated", "seed": 7, "not_private": True}
+        | options()
+        | changed
+    )
     return Campaign.create(folder, training={"learning_rate": 0.05} | chosen.pop("training", {}), **chosen)
 
 

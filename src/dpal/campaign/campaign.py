@@ -20,6 +20,7 @@ from dpal.campaign.layout import CONFIG
 from dpal.campaign.leftovers import has_leftovers
 from dpal.campaign.lock import writer_of
 from dpal.campaign.reader import Reader
+from dpal.campaign.simulated_scores import simulated_scores
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.campaign.store import Recorded
@@ -124,6 +125,9 @@ class Campaign:
             config = config.model_copy(update={"model": default_model(pool, tell=tell)})
         parts = replace(parts_of(config, pool=pool), tell=tell)
         with doing("planning"):
+            if parts.encoder is not None:
+                request = request.for_encoder(len(pool))
+                config = config.model_copy(update={"plan": request})
             plan = request.plan(len(pool))
         before_creating(config, parts, plan)
         return cls._created(folder, config, parts, plan, ())
@@ -271,7 +275,7 @@ class Campaign:
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
-        return self.runner.simulated_scores(group)
+        return simulated_scores(self.runner, group)
 
     def export_model(self, file: Path | str) -> dict[str, Any]:
         """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card."""

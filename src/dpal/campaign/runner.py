@@ -40,7 +40,6 @@ from dpal.campaign.state import (
     State,
     Train,
     WaitForLabels,
-    fold,
     next_step,
 )
 from dpal.campaign.status import Status, status_of, words_of_selection
@@ -253,35 +252,11 @@ class Runner:
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
-        scores = self._scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
+        scores = self.scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
         fault_points.reached("select.scored")
         return chosen_among_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
-    def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
-        state = self.reader.state()
-        if state.created.seed is None:
-            raise InvalidArgument(
-                "seed", None, "set: scores are private, and are shown only in simulations (not_private)"
-            )
-        if not 1 <= group < len(state.selected):
-            raise InvalidArgument("the query", group, f"from 1 to {len(state.selected) - 1}, the queries so far")
-        recorded = self.reader.recorded
-        (number,) = (entry.number for entry in recorded if entry.fact == state.selected[group])
-        before, charged = fold(recorded[: number - 1]), fold(recorded[: state.selected[group].charge])
-        # The step saw the facts up to its charge, and the withdrawals up to its end.
-        seen = replace(charged, withdrawn=before.withdrawn)
-        taken = seen.taken()
-        left = np.flatnonzero([name not in taken for name in self.parts.pool.ids.tolist()])
-        withdrawn = len(seen.withdrawn) if seen.withdrawn != charged.withdrawn else 0
-        key = fresh_key(state.created.seed, len(seen.charges) - 1, withdrawn)
-        randomness = randomness_of(key, state.created.seed)
-        chosen = {*state.selected[group].to_label, *state.selected[group].retired}
-        return self._scores(seen, randomness)[left], np.asarray(
-            [self.parts.pool.ids[place] in chosen for place in left]
-        )
-
-    def _scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
+    def scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
         """The scores of the whole pool, labelled or not, so that nobody's place in a batch depends on who is labelled.
 
         The last bits of a score, and its dropout masks, may depend on that place.

@@ -64,7 +64,7 @@ def run_command(
         if status.is_waiting:
             console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_stopped:
-        words = what_may_help(campaign, opened.config.training.learning_rate)
+        words = what_may_help(campaign, opened.runner.model.at(opened.state()).learning_rate)
         console.print(words, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
     if status.is_waiting or status.is_stopped:
         sys.exit(WAITING if status.is_waiting else AT_CHANCE)

@@ -42,7 +42,7 @@ class Features:
 
 def head_for(encoder: Encoder, *, classes: int, hidden: int = 0) -> FeatureHead:
     """A head for this encoder's features, with the encoder's public constants."""
-    return FeatureHead(encoder.blocks, classes, hidden, centre=encoder.centre, scale=encoder.scale)
+    return FeatureHead(encoder.blocks, classes, hidden)
 
 
 def seeded_head(encoder: Encoder, *, classes: int, hidden: int, seed: int | None) -> FeatureHead:

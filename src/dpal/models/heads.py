@@ -1,40 +1,29 @@
 """A classifier for features of a frozen encoder: the only part of such a model that trains."""
 
-import itertools
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument
 
-# Of every row, once it is centred and scaled.
-_NORM = 4.0
-# Numbers beyond this many deviations are cut off.
-_LARGEST = 5.0
+# Of every row in the end. From 5 to 20 all are alike, with the learning rate in proportion (docs/encoders.md).
+_NORM = 10.0
 _SMALLEST_NORM = 1e-6
 
 
 class FeatureHead(nn.Module):
-    """One linear layer, or two with `hidden` units between them, on rows that are centred, scaled and of one norm.
+    """One linear layer, or two with `hidden` units between them, on rows that are centred and of one norm.
 
-    `centre` and `scale` are public constants. Each block of a row is scaled to a norm of 1 by the record's own values.
+    Each block of a row, such as a stage of the network, is scaled to one norm by the record's own values; the mean of
+    the pool's rows, which is released privately, is subtracted; and each block is scaled to one norm again.
     """
 
+    # What the optimiser uses unless the settings say otherwise.
+    default_learning_rate = 0.02
     centre: Tensor
-    scale: Tensor
 
-    def __init__(
-        self,
-        blocks: Sequence[int],
-        classes: int,
-        hidden: int = 0,
-        *,
-        centre: NDArray[np.float32] | None = None,
-        scale: NDArray[np.float32] | None = None,
-    ) -> None:
+    def __init__(self, blocks: Sequence[int], classes: int, hidden: int = 0) -> None:
         super().__init__()
         for name, value, least in (
             ("classes", classes, 1),
@@ -43,15 +32,8 @@ class FeatureHead(nn.Module):
         ):
             if value < least:
                 raise InvalidArgument(name, value, f"at least {least}")
-        self.blocks = tuple(blocks)
-        width = sum(self.blocks)
-        for name, values, default in (("centre", centre, 0.0), ("scale", scale, 1.0)):
-            given = torch.full((width,), default) if values is None else torch.tensor(values, dtype=torch.float32)
-            usable = torch.isfinite(given).all() and (name == "centre" or bool((given > 0).all()))
-            if tuple(given.shape) != (width,) or not usable:
-                above = "" if name == "centre" else " above 0"
-                raise InvalidArgument(name, tuple(given.shape), f"{width} finite numbers{above}, one per feature")
-            self.register_buffer(name, given)
+        self.blocks, width = tuple(blocks), sum(blocks)
+        self.register_buffer("centre", torch.zeros(width))
         self.hidden = nn.Sequential(nn.Linear(width, hidden), nn.Mish()) if hidden else nn.Identity()
         self.output = nn.Linear(hidden or width, classes)
         # No class is preferred before anything is learned.
@@ -62,12 +44,20 @@ class FeatureHead(nn.Module):
         return self.output(self.hidden(self.normalised(features)))
 
     def normalised(self, features: Tensor) -> Tensor:
-        """Each block of each row with the same norm, whatever a record holds: its gradient cannot be far from others'.
+        """Rows of one norm, whatever a record holds: its gradient cannot be far from others'."""
+        return _NORM * self._in_proportion(self.before_centre(features) - self.centre)
 
-        A record's own values decide, so no other record is involved.
-        """
-        standard = ((features - self.centre) / self.scale).clamp(-_LARGEST, _LARGEST)
-        edges = list(itertools.pairwise(itertools.accumulate(self.blocks, initial=0)))
-        parts = [standard[:, start:end] for start, end in edges]
-        scaled = [part / part.norm(dim=1, keepdim=True).clamp(min=_SMALLEST_NORM) for part in parts]
-        return torch.cat(scaled, dim=1) * (_NORM / len(parts) ** 0.5)
+    def before_centre(self, rows: Tensor) -> Tensor:
+        """Rows with a norm of 1, from which the mean is subtracted. A record's own values decide, and nobody else's."""
+        return self._in_proportion(rows)
+
+    def _in_proportion(self, rows: Tensor) -> Tensor:
+        """Each block of a row with a norm in proportion to the root of its width; a row has a norm of 1."""
+        width = sum(self.blocks)
+        blocks = rows.split(self.blocks, dim=1)
+        shares = [(size / width) ** 0.5 for size in self.blocks]
+        scaled = [
+            block * (share / block.norm(dim=1, keepdim=True).clamp(min=_SMALLEST_NORM))
+            for block, share in zip(blocks, shares, strict=True)
+        ]
+        return torch.cat(scaled, dim=1)

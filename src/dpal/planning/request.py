@@ -1,7 +1,7 @@
 """What a user asks of a plan, with a default for everything but ε. Python, the command line and YAML all build this."""
 
 import inspect
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from dpal.errors import InvalidArgument
@@ -10,11 +10,15 @@ from dpal.planning.planners import PLANNERS, make_plan
 from dpal.planning.setting import Setting, default_delta, equal_queries
 from dpal.privacy import checks
 from dpal.privacy.accountants import ACCOUNTANTS, DEFAULT_ACCOUNTANT
+from dpal.privacy.calibration import noise_multiplier_for
+from dpal.privacy.rounding import rounded_up
 from dpal.selection.registry import SELECTIONS, selection_kind
 from dpal.selection.selection import AIMS, INSIDE, MEAN_SCORE, PROMISES, RELEASED, Selection, require_promise
 
 DEFAULT_POOL_SIZE = 50_000
 DEFAULT_PHASES = {INSIDE: 2, RELEASED: 5}
+# Times the noise with which one release would spend the whole budget.
+_MEAN_NOISE = 5.0
 _DEFAULT_SELECTIONS = {INSIDE: "cut", RELEASED: "threshold"}
 
 
@@ -85,7 +89,7 @@ class PlanRequest:
     )
     mean_noise_multiplier: float | None = _option(
         None,
-        help="The noise multiplier of a private mean of the pool's features, for heads on an encoder. Default: none.",
+        help="For heads on an encoder: the noise multiplier of a private mean of the pool's features; 0: no mean.",
         flag="--mean-noise",
     )
 
@@ -115,7 +119,7 @@ class PlanRequest:
             selection_aim=self.selection_aim,
             accounting=self.accounting,
             accountant=self.accountant,
-            mean_noise_multiplier=self.mean_noise_multiplier,
+            mean_noise_multiplier=self.mean_noise_multiplier or None,
         )
 
     def _initial(self, pool: int, promise: str) -> int:
@@ -150,6 +154,25 @@ class PlanRequest:
         if queries < 0:
             raise InvalidArgument("phases", self.phases, "a whole number of at least 1")
         return equal_queries(budget, initial, queries)
+
+    def for_encoder(self, pool_size: int) -> "PlanRequest":
+        """The request with defaults for a head on a public encoder, where it leaves them open (docs/encoders.md).
+
+        Such heads learn from few large steps, and from features that are centred at a private mean of the pool.
+        """
+        setting = self.resolve(pool_size)
+        batch = min(4096, setting.initial_size) if self.batch_size is None else self.batch_size
+        mean = self.mean_noise_multiplier
+        if mean is None and self.accounting != "basic":
+            alone = noise_multiplier_for(
+                target_epsilon=setting.target_epsilon,
+                target_delta=setting.target_delta,
+                phases=((1.0, 1),),
+                accountant=setting.certifier,
+            )
+            # It takes about a 25th of the squared budget: the noise in training rises by 2%.
+            mean = rounded_up(_MEAN_NOISE * alone, 1)
+        return replace(self, batch_size=batch, mean_noise_multiplier=mean)
 
     def plan(self, pool_size: int) -> Plan:
         """The certified plan for a pool of this size."""

@@ -50,6 +50,10 @@ class Learner:
         self.average = None if settings.average is None else WeightAverage(self.model, decay=settings.average)
 
     @property
+    def learning_rate(self) -> float:
+        return self.settings.learning_rate_for(self.model)
+
+    @property
     def in_memory(self) -> bool:
         """Whether all records were read at the start. Otherwise they are read each time they are needed."""
         return isinstance(self.source, TensorSource)
@@ -92,7 +96,7 @@ class Learner:
             )
         except TrainingDiverged as error:
             allowed = "lower: a single step on synthetic records diverges with it. Nothing was charged"
-            raise InvalidArgument("learning_rate", self.settings.learning_rate, allowed) from error
+            raise InvalidArgument("learning_rate", self.learning_rate, allowed) from error
 
     def train(
         self,

@@ -70,7 +70,7 @@ def optimizer_for(settings: TrainingSettings, model: nn.Module) -> torch.optim.O
     return make_optimizer(
         settings.optimizer,
         model,
-        learning_rate=settings.learning_rate,
+        learning_rate=settings.learning_rate_for(model),
         exempt_layer=_classifier(model),
         **settings.optimizer_options,
     )

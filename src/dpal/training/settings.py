@@ -13,6 +13,7 @@ from dpal.errors import InvalidArgument
 from dpal.privacy import checks
 
 AUTOMATIC = "auto"
+DEFAULT_LEARNING_RATE = 1e-3
 PRECISIONS = ("float32", "tf32", "bf16")
 _DEVICES = re.compile(r"auto|cpu|cuda(:\d+)?")
 # Read by pydantic, which checks these values in a campaign's configuration.
@@ -60,7 +61,8 @@ class TrainingSettings:
     __pydantic_config__ = _NO_UNKNOWN_FIELDS
 
     optimizer: str = "nadam"
-    learning_rate: float = 1e-3
+    # None: the model's own default, or 0.001 if it has none.
+    learning_rate: float | None = None
     optimizer_options: Mapping[str, float] = field(default_factory=dict[str, float])
     max_grad_norm: float = 1.0
     # The decay of the moving average of the weights, which selects and is exported. None: the weights themselves.
@@ -70,12 +72,18 @@ class TrainingSettings:
     pixel_deviation: float = Scaling().deviation
 
     def __post_init__(self) -> None:
-        checks.positive("learning_rate", self.learning_rate)
+        if self.learning_rate is not None:
+            checks.positive("learning_rate", self.learning_rate)
         checks.positive("max_grad_norm", self.max_grad_norm)
         if self.average is not None and not 0 <= self.average < 1:
             raise InvalidArgument("average", self.average, "at least 0 and below 1, or null")
         if not self.pixel_deviation > 0:
             raise InvalidArgument("pixel_deviation", self.pixel_deviation, "above 0")
+
+    def learning_rate_for(self, model: object) -> float:
+        """The learning rate of these settings, or the model's own default."""
+        own = getattr(model, "default_learning_rate", DEFAULT_LEARNING_RATE)
+        return float(own) if self.learning_rate is None else self.learning_rate
 
     @property
     def scaling(self) -> Scaling:

@@ -141,7 +141,7 @@ def test_who_is_labelled_changes_nobody_elses_score(tmp_path: Path, acquisition:
     state = campaign.state()
     others = [name for name in campaign.parts.pool.ids.tolist() if name not in state.groups[0]]
     scores = [
-        campaign.runner._scores(labelled_too(replace(state, selected=state.selected[:2]), ids=ids), seeded())
+        campaign.runner.scores(labelled_too(replace(state, selected=state.selected[:2]), ids=ids), seeded())
         for ids in ([], others[:1], others[::2], others)
     ]
     assert len(scores[0]) == len(campaign.parts.pool) and np.ptp(scores[0]) > 0

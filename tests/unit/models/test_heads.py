@@ -1,4 +1,4 @@
-"""The head of an encoder's features: rows of one norm, constants that do not train, and the fused engine."""
+"""The head of an encoder's features: rows of one norm, a mean that does not train, and the fused engine."""
 
 from pathlib import Path
 
@@ -20,28 +20,35 @@ BLOCKS = (3, 5)
 
 def some_head(hidden: int = 0) -> FeatureHead:
     torch.manual_seed(2)
-    centre, scale = np.arange(8, dtype=np.float32), np.full(8, 2.0, dtype=np.float32)
-    return FeatureHead(BLOCKS, 4, hidden, centre=centre, scale=scale)
+    head = FeatureHead(BLOCKS, 4, hidden)
+    head.centre.copy_(torch.arange(8) / 20)
+    return head
 
 
 def features(records: int = 6) -> torch.Tensor:
     return torch.randn(records, 8, generator=torch.Generator().manual_seed(1)) * 3
 
 
-def test_every_block_of_every_row_has_the_same_norm() -> None:
-    rows = some_head().normalised(torch.cat([features(), 1e4 * features(2)]))
-    for part in rows.split(BLOCKS, dim=1):
-        assert part.norm(dim=1) == pytest.approx(np.full(8, 4 / 2**0.5), rel=1e-5)
+def test_every_block_of_every_row_has_a_norm_in_proportion_to_its_width() -> None:
+    head, given = some_head(), torch.cat([features(), 1e4 * features(2)])
+    for rows, norm in ((head.before_centre(given), 1.0), (head.normalised(given), 10.0)):
+        for part, width in zip(rows.split(BLOCKS, dim=1), BLOCKS, strict=True):
+            assert part.norm(dim=1) == pytest.approx(np.full(8, norm * (width / 8) ** 0.5), rel=1e-5)
 
 
-def test_rows_are_centred_and_scaled_by_the_constants() -> None:
-    head = some_head()
-    given = features(1) / 3
-    standard = (given - torch.arange(8)) / 2
-    expected = torch.cat([part / part.norm() for part in standard.split(BLOCKS, dim=1)], dim=1) * 4 / 2**0.5
-    assert torch.allclose(head.normalised(given), expected, atol=1e-6)
-    # A record that is the centre itself has no direction, and no NaN either.
-    assert head.normalised(torch.arange(8.0)[None]).abs().max() == 0
+def test_the_mean_is_subtracted_between_the_two_scalings() -> None:
+    head, given = some_head(), features(1)
+    share = torch.tensor([(3 / 8) ** 0.5] * 3 + [(5 / 8) ** 0.5] * 5)
+
+    def scaled(rows: torch.Tensor) -> torch.Tensor:
+        return torch.cat([part / part.norm() for part in rows.split(BLOCKS, dim=1)], dim=1) * share
+
+    assert torch.allclose(head.normalised(given), 10 * scaled(scaled(given) - torch.arange(8) / 20), atol=1e-5)
+    # A record that is the centre itself has no direction, and no NaN either; nor has one of zeros.
+    head.centre.copy_(head.before_centre(given)[0])
+    assert head.normalised(given).abs().max() == 0
+    head.centre.zero_()
+    assert head.normalised(torch.zeros(1, 8)).abs().max() == 0
 
 
 def test_a_row_depends_on_its_record_alone() -> None:
@@ -65,17 +72,17 @@ def test_the_fused_engine_covers_it_and_agrees_with_a_plain_loop(hidden: int) ->
     assert engine.name == "fused"
     found = engine.clipped_sum(batch, targets).gradients
     _, expected = plain_loop(head, batch, targets, 0.5)
-    # The constants are no parameters.
+    # The mean is not a parameter.
     assert set(found) == set(expected) == {name for name, _ in head.named_parameters()}
     assert_same(found, expected)
 
 
-def test_the_constants_are_saved_and_loaded_with_the_weights(tmp_path: Path) -> None:
+def test_the_mean_is_saved_and_loaded_with_the_weights(tmp_path: Path) -> None:
     head, other = some_head(), FeatureHead(BLOCKS, 4)
     save_weights(tmp_path / "head.safetensors", head, None)
-    assert {"weights/centre", "weights/scale", "weights/output.weight"} <= set(load_file(tmp_path / "head.safetensors"))
+    assert {"weights/centre", "weights/output.weight"} <= set(load_file(tmp_path / "head.safetensors"))
     load_weights(tmp_path / "head.safetensors", other, None)
-    assert torch.equal(other.centre, head.centre) and torch.equal(other.scale, head.scale)
+    assert torch.equal(other.centre, head.centre)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +91,6 @@ def test_the_constants_are_saved_and_loaded_with_the_weights(tmp_path: Path) -> 
         ({"classes": 0}, "classes is 0"),
         ({"hidden": -1}, "hidden is -1"),
         ({"blocks": ()}, "blocks is 0"),
-        ({"centre": np.zeros(7, dtype=np.float32)}, "centre.*8 finite numbers"),
-        ({"scale": np.full(8, np.nan, dtype=np.float32)}, "scale.*8 finite numbers"),
-        ({"scale": np.zeros(8, dtype=np.float32)}, "scale.*8 finite numbers"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, object], words: str) -> None:
