@@ -21,13 +21,18 @@ PATH = os.pathsep.join(filter(None, [str(PROGRAM.parent), os.environ.get("PYTHON
 
 
 def program(
-    action: str, *words: object, kill_at: str | None = None, seed: int | None = 7, limit: int | None = None
+    action: str,
+    *words: object,
+    kill_at: str | None = None,
+    seed: int | None = 7,
+    limit: int | None = None,
+    script: Path = PROGRAM,
 ) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": PATH, "SEED": json.dumps(seed)}
     if kill_at is not None:
         environment[fault_points.VARIABLE] = kill_at
     return subprocess.run(
-        [sys.executable, str(PROGRAM), action, *map(str, words)],
+        [sys.executable, str(script), action, *map(str, words)],
         env=environment,
         capture_output=True,
         text=True,

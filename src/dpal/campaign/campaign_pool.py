@@ -13,6 +13,7 @@ from dpal.campaign.state import State
 from dpal.data import Pool
 from dpal.data.sources import open_pool
 from dpal.errors import DamagedCampaign, MissingData, RecordsChanged
+from dpal.training.sampling import BLANK
 
 
 def nothing_charged() -> str:
@@ -75,3 +76,12 @@ def targets_of(state: State, pool: Pool) -> NDArray[np.generic]:
     for name, position in zip(names, pool.positions(names), strict=True):
         targets[position] = state.answers[name]
     return targets
+
+
+def members_of(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
+    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
+    only its own gradient.
+    """
+    labelled = state.trainable(group)
+    places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
+    return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)

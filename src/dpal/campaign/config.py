@@ -103,6 +103,8 @@ class CampaignConfig(_Section):
 def settings_hash(config: CampaignConfig) -> str:
     """The hash of a configuration without the places of data, which may move and are checked by ids and classes."""
     document = config.model_dump(mode="json", exclude={"data", "evaluation"})
+    # A place too.
+    document["training"].pop("features_cache")
     document["ids_are_free_of_content"] = config.data is not None and config.data.ids_are_free_of_content
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 

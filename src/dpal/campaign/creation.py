@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from dpal import __version__
 from dpal.campaign import fault_points
 from dpal.campaign.config import CampaignConfig, settings_hash
+from dpal.campaign.encoding import synthetic_features
 from dpal.campaign.facts import Created
 from dpal.campaign.files import digest, require_new, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
@@ -29,6 +28,7 @@ from dpal.planning.plan import Plan
 from dpal.randomness import new_key
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred
+from dpal.training.progress import counted, doing
 from dpal.training.sources import Readable
 
 
@@ -39,12 +39,16 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
     _require_plan(plan, config, parts.pool, initial)
     key = new_key()
     contents = _read_all_records(parts, key)
-    learner = parts.learner(parts.inputs)
-    if parts.evaluation is not None:
+    inputs = parts.inputs
+    if parts.encoder is not None:
+        inputs = synthetic_features(parts.encoder, parts.pool, parts.evaluation_as_given)
+    learner = parts.learner(inputs)
+    if parts.evaluation is not None and parts.encoder is None:
         _require_same_shape(learner.records, parts.evaluation.records)
     if plan.setting.mean is not None:
         centred(learner.model)
-    learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
+    with doing("rehearsing one step on synthetic records"):
+        learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -106,7 +110,7 @@ def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
     starts = range(0, len(records), CHUNK)
     if isinstance(records, TextRecords):
         by_record, starts = text_fingerprints(records.texts, key), range(0)
-    for start in track(starts, description=f"checking {pool.name}", console=Console(stderr=True), transient=True):
+    for start in counted(starts, f"checking {pool.name}", total=len(records), each=CHUNK):
         rows = records.read(positions[start : start + CHUNK])
         by_record += fingerprints(rows, key)
         for values in rows.values() if isinstance(rows, dict) else (rows,):
@@ -161,6 +165,7 @@ def _fill(
         seed=config.seed,
         foreign_code=tuple(sorted({*parts.foreign_code, *plan.foreign_code})),
         ids_are_free_of_content=parts.pool.ids_are_free_of_content,
+        encoder=None if parts.encoder is None else parts.encoder.facts(),
     )
     try:
         note_newest(draft, store.append(fact, after=None))

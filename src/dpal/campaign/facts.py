@@ -51,6 +51,8 @@ class Created(Fact):
     foreign_code: tuple[str, ...] = ()
     # Whether ids may leave the machine as they are; otherwise records get opaque names outside.
     ids_are_free_of_content: bool = False
+    # What is public about the encoder whose features the model reads; None if it reads the records themselves.
+    encoder: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,12 +159,25 @@ class Trained(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated(Fact):
-    """A model's scores on a public held-out set."""
+    """A model's scores on a public held-out set, with the counts that say how far they can be trusted."""
 
     kind: ClassVar[str] = "evaluated"
     phase: int
     records: int
     metrics: Mapping[str, float]
+    # In the order of the classes: how many held-out records have the class, how many of these were answered with it,
+    # and how many records were answered with it in all. With several labels per record, only the first.
+    class_records: tuple[int, ...] = ()
+    class_right: tuple[int, ...] = ()
+    class_answers: tuple[int, ...] = ()
+    # With several labels per record: the AUC of each class; None where it has none or is not evaluated.
+    class_areas: tuple[float | None, ...] = ()
+    # And the standard deviation that the mean AUC would have if the scores were dealt out to the records at random.
+    auc_deviation: float | None = None
+    # Calibration, by tenths of confidence: answers, how many of them are right, and their mean confidence.
+    bin_answers: tuple[int, ...] = ()
+    bin_right: tuple[int, ...] = ()
+    bin_confidence: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +219,16 @@ class GivenUp(Fact):
     settings: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WentOn(Fact):
+    """The campaign goes on although the model of this phase is no better than chance, because someone said so."""
+
+    kind: ClassVar[str] = "went-on"
+    phase: int
+    # The hash of the configuration from now on; it may differ from the earlier one in how to train.
+    settings: str
+
+
 KINDS: dict[str, type[Fact]] = {
     kind_of_fact.kind: kind_of_fact
     for kind_of_fact in (
@@ -222,6 +247,7 @@ KINDS: dict[str, type[Fact]] = {
         Resumed,
         Withdrawn,
         GivenUp,
+        WentOn,
     )
 }
 

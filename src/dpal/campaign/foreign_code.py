@@ -5,6 +5,7 @@ from typing import Any
 
 from dpal.imports import import_path
 from dpal.labels.oracles import Oracle, oracle_code
+from dpal.models.encoder import Encoder
 from dpal.models.registry import MODELS
 from dpal.selection.acquisition import Acquisition
 from dpal.selection.acquisition_checks import is_foreign
@@ -25,15 +26,21 @@ def is_same_code(one: str, other: str) -> bool:
     return "__main__" in modules and names[0] == names[1]
 
 
-def foreign_code(acquisition: Acquisition, model: Any, oracle: Oracle | None = None) -> tuple[str, ...]:
+def foreign_code(
+    acquisition: Acquisition, model: Any, oracle: Oracle | None = None, encoder: Encoder | None = None
+) -> tuple[str, ...]:
     """The import paths of an acquisition function, a model (a name, an import path, a module, a function), an oracle.
+
+    With an encoder, the model is dpal's own head, and the encoder is what may be foreign.
 
     For a torch module made of others, these are the outermost ones that are neither torch's nor dpal's.
     """
     paths = [import_path(acquisition)] if is_foreign(acquisition) else []
     if oracle is not None and (own_oracle := oracle_code(oracle)) is not None:
         paths.append(own_oracle)
-    if isinstance(model, str):
+    if encoder is not None:
+        paths += [path for path in encoder.code() if _package(path) not in _TRUSTED]
+    elif isinstance(model, str):
         paths += [model] if model not in MODELS and _package(model) not in _TRUSTED else []
     elif hasattr(model, "children"):
         paths += _outermost(model, _TRUSTED)

@@ -18,6 +18,9 @@ LOCK = "writer.lock"
 WRITER = "writer.json"
 # The keys of steps that are charged and not recorded yet.
 SEALED_KEYS = "seals"
+# What a public encoder makes of every record of the pool, and of the held-out set; next to each, its tags.
+FEATURES = "features.npy"
+HELD_OUT_FEATURES = "held-out-features.npy"
 CHECKPOINTS = "checkpoints"
 WEIGHTS = f"{CHECKPOINTS}/initial.safetensors"
 EXPORT_DRAFT = f"{CHECKPOINTS}/.export.draft"

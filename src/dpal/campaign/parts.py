@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpal.campaign.config import CampaignConfig, Model, Text
+from dpal.campaign.encoding import kind_of
 from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
 from dpal.data import Pool, tokenized
 from dpal.data.records import Records, TextRecords
@@ -15,15 +16,20 @@ from dpal.data.sources import open_pool, with_absolute_paths
 from dpal.errors import BadData, InvalidArgument
 from dpal.imports import named
 from dpal.labels.oracles import Oracle, OracleLike, as_oracle
+from dpal.models.encoder import Encoder
+from dpal.models.encoders import TRANSFORMERS
+from dpal.models.features import NAME as FEATURES
+from dpal.models.features import Features, seeded_head
 from dpal.models.registry import build_model, maker_of
 from dpal.selection.acquisition import Acquisition, Entropy, MinimumMargin
 from dpal.selection.acquisition_checks import require_separate_records
 from dpal.selection.registry import ACQUISITIONS
-from dpal.training.learner import Learner
+from dpal.training.learner import Learner, device_for
 from dpal.training.settings import AUTOMATIC
 from dpal.training.sources import Readable
 
-# What creating and opening take as a model: a torch module, a name or import path, or a function that makes one.
+# What creating and opening take as a model: a torch module, a name or import path, a function that makes one, or an
+# encoder, alone or with the options of its head (`Features`).
 ModelLike = Any
 
 
@@ -32,8 +38,10 @@ class Parts:
     """The live objects of a campaign. None of them is in the database."""
 
     pool: Pool
-    # What the model reads of the pool: texts as token numbers, anything else as it is.
+    # What the model reads of the pool: texts as token numbers, anything else as it is. With an encoder, the features;
+    # before the campaign is opened, the records.
     inputs: Records
+    encoder: Encoder | None
     learner: Callable[[Records], Learner]
     acquisition: Acquisition
     oracle: Oracle
@@ -67,28 +75,35 @@ def parts_of(
         evaluation = open_pool(config.evaluation.source, config.evaluation.options)
     if evaluation is not None:
         _require_comparable(evaluation, pool)
-    inputs = _inputs(pool, config.text)
     if model is None and config.model is None:
         raise _model_missing()
     given_model = model if model is not None and not isinstance(model, str) else None
+    features = _features(config.model) if given_model is None else Features.of(given_model)
+    encoder = None if features is None else features.loaded_encoder(kind_of(pool.records))
+    if encoder is not None:
+        encoder.to(device_for(config.training))
     scorer = _acquisition(config, pool, acquisition)
     answering = as_oracle(config.oracle if oracle is None else oracle)
 
     def learner(records: Records) -> Learner:
-        built = _built(config.model, pool, records, config.seed) if given_model is None else _module(given_model)
         training = config.training
+        if encoder is not None and features is not None:
+            built = seeded_head(encoder, classes=len(pool.classes), hidden=features.hidden, seed=config.seed)
+        else:
+            built = _built(config.model, pool, records, config.seed) if given_model is None else _module(given_model)
         return Learner(built, records, multi_label=pool.multi_label, settings=training, compute=training)
 
     model_code = given_model if given_model is not None else config.model and config.model.name
     return Parts(
         pool=pool,
-        inputs=inputs,
+        inputs=_inputs(pool, config.text, encoder),
+        encoder=encoder,
         learner=learner,
         acquisition=scorer,
-        foreign_code=foreign_code(scorer, model_code, answering),
+        foreign_code=foreign_code(scorer, model_code, answering, encoder),
         oracle=answering,
         evaluation_as_given=evaluation,
-        evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text)),
+        evaluation=evaluation and replace(evaluation, records=_inputs(evaluation, config.text, encoder)),
         evaluated_classes=tuple(config.evaluation.classes)
         if config.evaluation is not None and config.evaluation.classes
         else None,
@@ -141,6 +156,14 @@ def resolved_config(config: CampaignConfig, base: Path) -> CampaignConfig:
     if config.model is not None and (base / str(config.model.options.get("name", "\0"))).is_dir():
         options = config.model.options | {"name": str((base / config.model.options["name"]).resolve())}
         changes["model"] = config.model.model_copy(update={"options": options})
+    if config.model is not None and str(name := config.model.options.get("encoder")).startswith(TRANSFORMERS):
+        folder = base / Path(str(name).removeprefix(TRANSFORMERS)).expanduser()
+        if folder.is_dir():
+            options = config.model.options | {"encoder": f"{TRANSFORMERS}{folder.resolve()}"}
+            changes["model"] = config.model.model_copy(update={"options": options})
+    if (cache := config.training.features_cache) is not None:
+        place = str((base / Path(cache).expanduser()).resolve())
+        changes["training"] = replace(config.training, features_cache=place)
     return config.model_copy(update=changes)
 
 
@@ -209,9 +232,19 @@ def described_acquisition(acquisition: str | Acquisition) -> dict[str, Any]:
     return {"name": acquisition_name(acquisition), "options": options}
 
 
-def _inputs(pool: Pool, text: Text | None) -> Records:
-    """What the model reads: people read texts, models read numbers."""
-    if not isinstance(pool.records, TextRecords):
+def _features(model: Model | None) -> Features | None:
+    """The encoder and head that a configuration names, if it does."""
+    if model is None or model.name != FEATURES:
+        return None
+    try:
+        return Features(**model.options)
+    except TypeError as error:
+        raise InvalidArgument("the options of the model features", model.options, f"its own: {error}") from error
+
+
+def _inputs(pool: Pool, text: Text | None, encoder: Encoder | None) -> Records:
+    """What the model reads: people read texts, models read numbers. Encoders read records themselves."""
+    if encoder is not None or not isinstance(pool.records, TextRecords):
         return pool.records
     if text is None:
         raise InvalidArgument("text", None, "given for a pool of texts: the tokenizer (a model's folder or hub name)")
@@ -236,6 +269,8 @@ def _model_missing() -> InvalidArgument:
 def model_options(model: Model, pool: Pool, records: Readable) -> dict[str, Any]:
     """The model's options, with classes and channels from the pool if its function takes them and they are not set."""
     options = dict(model.options)
+    if model.name == FEATURES:
+        return options | {"classes": len(pool.classes)}
     takes = inspect.signature(maker_of(model.name)).parameters
     if "classes" in takes:
         options.setdefault("classes", len(pool.classes))

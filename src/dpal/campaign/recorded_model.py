@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.files import digest, write_text, write_whole
@@ -18,7 +17,7 @@ from dpal.data.records import Records
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
-from dpal.training.pool_mean import centred
+from dpal.training.pool_mean import set_centre
 
 RESTORE_MODEL = (
     "Restore it from a backup: training again would release a second model on one charge, which the plan does not "
@@ -50,8 +49,7 @@ class RecordedModel:
             self._learner.load(path)
             if state.mean is not None and not state.trained:
                 # Later models have it among their own weights.
-                centre = centred(self._learner.model).centre
-                centre.copy_(torch.tensor(state.mean, dtype=centre.dtype))
+                set_centre(self._learner.model, state.mean)
             self.loaded, self._centred_at = sha256, state.mean
         return self._learner
 

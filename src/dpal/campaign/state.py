@@ -20,6 +20,7 @@ from dpal.campaign.facts import (
     Resumed,
     Selected,
     Trained,
+    WentOn,
     Withdrawn,
 )
 from dpal.campaign.layout import checkpoint_name
@@ -57,6 +58,8 @@ class State:
     # The hash of the configuration if it has changed since the creation.
     changed_settings: str | None = None
     evaluated: tuple[Evaluated, ...] = ()
+    # The numbers of phases whose models are no better than chance, and after which the campaign was told to go on.
+    went_on: tuple[int, ...] = ()
     finished: bool = False
     resumed: int = 0
     corrections: int = 0
@@ -179,6 +182,13 @@ def _after(state: State, number: int, fact: Fact) -> State:
                 "evaluates a model that is not the newest",
             )
             return replace(state, evaluated=(*state.evaluated, fact))
+        case WentOn():
+            is_newest = fact.phase in [evaluated.phase for evaluated in state.evaluated[-1:]]
+            _require(
+                is_newest and fact.phase not in state.went_on, number, "goes on from a model that is not the newest"
+            )
+            _require(state.open_charge is None and not state.finished, number, "goes on in the middle of a step")
+            return replace(state, went_on=(*state.went_on, fact.phase), changed_settings=fact.settings)
         case Finished():
             _require(state.open_charge is None and not state.finished, number, "ends the campaign out of order")
             return replace(state, finished=True)

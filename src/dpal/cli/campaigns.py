@@ -12,8 +12,9 @@ from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
+from dpal.campaign.going_on import advice as what_may_help
 from dpal.campaign.layout import REPORT
-from dpal.cli.app import DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
+from dpal.cli.app import AT_CHANCE, DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
 from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
 from dpal.planning.promises import WORDS
@@ -22,17 +23,31 @@ from dpal.reports.campaign_table import status_view, verification_view
 
 
 @app.command("run")
-def run_command(campaign: Folder, as_json: AsJson = False) -> None:
+def run_command(
+    campaign: Folder,
+    go_on: Annotated[
+        bool, typer.Option("--go-on", help="Go on although a model is no better than chance on the held-out set.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="With --go-on: a setting of training for later phases.", metavar="KEY=VALUE"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Continue until labels are missing or everything is done. It can be stopped and run again at any time.
 
-    Exit code 0: finished. 3: waiting for labels.
+    Where there is a held-out set, it stops before the next charge if a model is no better than chance.
+
+    Exit code 0: finished. 3: waiting for labels. 6: a model is no better than chance.
     """
+    if settings and not go_on:
+        raise InvalidArgument("--set", ", ".join(settings), "given together with --go-on")
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
     try:
-        with console.status("opening the data and the model …"):
-            opened.load(tell=console.print)
-        status = opened.run()
+        # What it tells goes on in one line of a log, however long.
+        opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
+        status = opened.run(go_on=go_on, settings=settings or [])
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
         sys.exit(STOPPED)
@@ -48,8 +63,11 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
         console.print(status_view(status))
         if status.is_waiting:
             console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
-    if status.is_waiting:
-        sys.exit(WAITING)
+    if status.is_stopped:
+        words = what_may_help(campaign, opened.config.training.learning_rate)
+        console.print(words, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
+    if status.is_waiting or status.is_stopped:
+        sys.exit(WAITING if status.is_waiting else AT_CHANCE)
 
 
 def _how_to_continue(opened: Campaign, campaign: Path) -> str | None:

@@ -9,6 +9,7 @@ from torch import nn
 from dpal.errors import DpalError, InvalidArgument
 from dpal.imports import named
 from dpal.models.equivariant import EquivariantResNet9
+from dpal.models.features import feature_head
 from dpal.models.nfnet import NFNetF0
 from dpal.models.resnet9 import ResNet9
 from dpal.models.small_cnn import SmallCNN
@@ -20,6 +21,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "eq-resnet9": EquivariantResNet9,
     "nfnet-f0": NFNetF0,
     "text-classifier": TextClassifier,
+    "features": feature_head,
 }
 
 

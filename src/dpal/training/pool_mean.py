@@ -1,5 +1,6 @@
 """A private mean of all records' features: what a head on a frozen encoder subtracts from them."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -36,6 +37,15 @@ def centred(model: object) -> Centred:
         allowed = "null for this model: only `features`, a head on an encoder, subtracts a mean"
         raise InvalidArgument("mean_noise_multiplier", "given", allowed)
     return model
+
+
+def set_centre(model: object, mean: Sequence[float]) -> None:
+    """Let the model subtract this mean from now on."""
+    centre = centred(model).centre
+    if len(mean) != centre.numel():
+        allowed = f"{centre.numel():,}, as the model has"
+        raise InvalidArgument("the number of the mean's coordinates", len(mean), allowed)
+    centre.copy_(torch.tensor(mean, dtype=centre.dtype))
 
 
 @torch.no_grad()

@@ -96,6 +96,8 @@ class ComputeSettings:
     precision: str = "float32"
     # The most records that go through the model at once.
     max_physical_batch_size: int = 512
+    # A folder in which campaigns on the same data share features. It is as private as the data. None: not shared.
+    features_cache: str | None = None
 
     def __post_init__(self) -> None:
         if not _DEVICES.fullmatch(self.device):

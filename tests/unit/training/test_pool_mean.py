@@ -10,7 +10,7 @@ from dpal.data import from_arrays
 from dpal.errors import InvalidArgument
 from dpal.randomness import SeededRandomness
 from dpal.training import pool_mean
-from dpal.training.pool_mean import centred, private_mean, whole_rows
+from dpal.training.pool_mean import centred, private_mean, set_centre, whole_rows
 
 WIDTH = 5
 
@@ -87,6 +87,13 @@ def test_a_model_without_a_centre_has_no_mean() -> None:
     with pytest.raises(InvalidArgument, match="only `features`, a head on an encoder, subtracts a mean"):
         centred(nn.Linear(2, 2))
     assert centred(model := Plain()) is model
+
+
+def test_a_mean_of_another_width_is_refused() -> None:
+    set_centre(model := Plain(2), (1.0, 2.0))
+    assert model.centre.tolist() == [1.0, 2.0]
+    with pytest.raises(InvalidArgument, match="coordinates is 3, but must be 2"):
+        set_centre(model, (1.0, 2.0, 3.0))
 
 
 def test_rows_are_rounded_towards_zero() -> None:
