@@ -106,9 +106,11 @@ class Campaign:
         tell: Callable[[str], None] = lambda words: None,
     ) -> "Campaign":
         """A new campaign from a configuration alone. Its relative paths start at `base`."""
-        from dpal.campaign.parts import parts_of, resolved_config
+        # Importing torch takes seconds.
+        with doing("opening the data"):
+            from dpal.campaign.parts import parts_of, resolved_config
 
-        config = resolved_config(config, Path(base))
+            config = resolved_config(config, Path(base))
         if config.data is None or config.plan is None or config.model is None:
             missing = [name for name in ("data", "plan", "model") if getattr(config, name) is None]
             raise InvalidArgument(
@@ -159,14 +161,15 @@ class Campaign:
         tell: Callable[[str], None] = lambda words: None,
     ) -> None:
         """Load the data and the model, as `open` does, so that the campaign can run."""
-        from dpal.campaign.parts import parts_of
-
         _require_public(evaluation, evaluation_is_public)
         # The database first: a campaign of another version says so, and its configuration may not be readable.
         self.reader.known_state()
         read_config(self.folder / CONFIG)
         config = self.reader.config()
         with doing("opening the data and the model"):
+            # Importing torch takes seconds.
+            from dpal.campaign.parts import parts_of
+
             parts = parts_of(
                 config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition
             )

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import campaign_pool, checked_records, members_of, nothing_charged, targets_of
+from dpal.campaign.campaign_pool import (
+    campaign_pool,
+    checked_records,
+    choose_with_blanks,
+    members_of,
+    nothing_charged,
+    targets_of,
+)
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.facts import Finished, Produced, Resumed, Selected, Trained
@@ -37,12 +45,13 @@ from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import Schedule, stated_plan
 from dpal.randomness import Randomness
-from dpal.selection.acquisition import Acquisition, probabilities_from_logits
+from dpal.selection.acquisition import probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
-from dpal.selection.selection import Chosen, Selection
+from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.progress import doing
+from dpal.training.threads import fastest_threads
 
 
 class Runner:
@@ -198,14 +207,14 @@ class Runner:
                 return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
             # As planned: where withdrawals left fewer, blanks fill up.
             selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=self.plan.setting.pool_size)
-            return _selected(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
+            return choose_with_blanks(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
         selection = self.schedule.selections[group - 1]
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
         scores = self._scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
         fault_points.reached("select.scored")
-        return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
+        return choose_with_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
@@ -237,7 +246,8 @@ class Runner:
         The last bits of a score, and its dropout masks, may depend on that place.
         """
         acquisition, pool = self.parts.acquisition, self.parts.pool
-        logits = self.model.at(state).logits(np.arange(len(pool)), passes=acquisition.passes, randomness=randomness)
+        with self._threads():
+            logits = self.model.at(state).logits(np.arange(len(pool)), passes=acquisition.passes, randomness=randomness)
         return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, writer: Writer, phase: int) -> None:
@@ -281,15 +291,18 @@ class Runner:
         started = time.monotonic()
         # Even if training fails, the weights are no longer the recorded ones.
         self.model.weights_changed()
-        result = learner.train(
-            self.schedule.phases[phase],
-            [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
-            targets_of(seen, self.parts.pool),
-            randomness=randomness,
-            description=f"phase {phase + 1} of {len(self.schedule.phases)}",
-            after_step=lambda step: fault_points.reached("train.step"),
-            later_records=sum(later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]),
-        )
+        with self._threads():
+            result = learner.train(
+                self.schedule.phases[phase],
+                [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
+                targets_of(seen, self.parts.pool),
+                randomness=randomness,
+                description=f"phase {phase + 1} of {len(self.schedule.phases)}",
+                after_step=lambda step: fault_points.reached("train.step"),
+                later_records=sum(
+                    later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]
+                ),
+            )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
         draft = write_draft(path, learner.save)
@@ -343,9 +356,11 @@ class Runner:
         if pool is None or pool.labels is None:
             raise BadData("The evaluation's pool has no labels: give one with labels, or leave it out.")
         known = np.flatnonzero(pool.labelled())
+        with self._threads():
+            logits = self.model.at(state).logits_of(pool.records)[known]
         fact = evaluation_of(
             state.trained[-1].phase,
-            self.model.at(state).logits_of(pool.records)[known],
+            logits,
             pool.labels[known],
             multi_label=pool.multi_label,
             classes=pool.classes,
@@ -359,33 +374,13 @@ class Runner:
         if verdict is not None and verdict.is_chance and state.created.seed is not None:
             self.parts.tell("A simulation goes on nevertheless: it costs no privacy.")
 
+    def _threads(self) -> AbstractContextManager[None]:
+        """As many threads as are fastest. A simulation keeps its number, so that it repeats bit for bit."""
+        return fastest_threads(keep=self.reader.known_state().created.seed is not None)
+
     def _ready(self, state: State) -> Learner:
         """The learner, once records and weights are checked: whatever can be refused is refused before the charge."""
         learner = self.model.at(state)
         if not learner.in_memory:
             self._check_files()
         return learner
-
-
-def _selected(
-    selection: Selection,
-    scores: NDArray[np.float64],
-    ids: NDArray[np.str_],
-    acquisition: Acquisition,
-    randomness: Randomness,
-) -> Chosen:
-    """The choice of a selection. If withdrawals left fewer records than its ε was computed for, blanks are added.
-
-    A blank has the lowest score, as in the definition of neighbouring pools, and is dropped if it is chosen.
-    """
-    blanks = max(0, selection.smallest_pool - len(ids))
-    chosen = selection.choose(
-        np.concatenate([scores, np.zeros(blanks)]),
-        highest=acquisition.highest,
-        clip=acquisition.clip,
-        randomness=randomness,
-        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
-    )
-    return replace(
-        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
-    )
