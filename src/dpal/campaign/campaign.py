@@ -111,10 +111,12 @@ class Campaign:
 
         `before_creating` is called when all is planned and nothing is written yet; it may raise to stop here.
         """
-        from dpal.campaign.default_model import default_model
-        from dpal.campaign.parts import configured_pool, parts_of, resolved_config
+        # Importing torch takes seconds.
+        with doing("opening the data"):
+            from dpal.campaign.default_model import default_model
+            from dpal.campaign.parts import configured_pool, parts_of, resolved_config
 
-        config = resolved_config(config, Path(base))
+            config = resolved_config(config, Path(base))
         if config.data is None or config.plan is None:
             missing = [name for name in ("data", "plan") if getattr(config, name) is None]
             raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
@@ -170,14 +172,15 @@ class Campaign:
         tell: Callable[[str], None] = lambda words: None,
     ) -> None:
         """Load the data and the model, as `open` does, so that the campaign can run."""
-        from dpal.campaign.parts import parts_of
-
         _require_public(evaluation, evaluation_is_public)
         # The database first: a campaign of another version says so, and its configuration may not be readable.
         self.reader.known_state()
         read_config(self.folder / CONFIG)
         config = self.reader.config()
         with doing("opening the data and the model"):
+            # Importing torch takes seconds.
+            from dpal.campaign.parts import parts_of
+
             parts = parts_of(
                 config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition
             )

@@ -1,6 +1,7 @@
 """The pool as a campaign uses it: its own records, in its own order, without those that were withdrawn."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ from dpal.campaign.state import State
 from dpal.data import Pool
 from dpal.data.sources import open_pool
 from dpal.errors import DamagedCampaign, MissingData, RecordsChanged
+from dpal.randomness import Randomness
+from dpal.selection.acquisition import Acquisition
+from dpal.selection.selection import Chosen, Selection
 from dpal.training.sampling import BLANK
 
 
@@ -85,3 +89,27 @@ def members_of(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
     labelled = state.trainable(group)
     places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
     return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)
+
+
+def choose_with_blanks(
+    selection: Selection,
+    scores: NDArray[np.float64],
+    ids: NDArray[np.str_],
+    acquisition: Acquisition,
+    randomness: Randomness,
+) -> Chosen:
+    """The choice of a selection. If withdrawals left fewer records than its ε was computed for, blanks are added.
+
+    A blank has the lowest score, as in the definition of neighbouring pools, and is dropped if it is chosen.
+    """
+    blanks = max(0, selection.smallest_pool - len(ids))
+    chosen = selection.choose(
+        np.concatenate([scores, np.zeros(blanks)]),
+        highest=acquisition.highest,
+        clip=acquisition.clip,
+        randomness=randomness,
+        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
+    )
+    return replace(
+        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
+    )

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import campaign_pool, checked_records, members_of, nothing_charged, targets_of
+from dpal.campaign.campaign_pool import (
+    campaign_pool,
+    checked_records,
+    choose_with_blanks,
+    members_of,
+    nothing_charged,
+    targets_of,
+)
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.encoding import Encoding, require_encoder
@@ -21,7 +28,6 @@ from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.going_on import go_on, require_stopped
-from dpal.campaign.groups import chosen_among_blanks
 from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
@@ -31,17 +37,7 @@ from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
-from dpal.campaign.state import (
-    Charge,
-    Finish,
-    Nothing,
-    ReleaseMean,
-    Select,
-    State,
-    Train,
-    WaitForLabels,
-    next_step,
-)
+from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
@@ -59,6 +55,7 @@ from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
 from dpal.training.progress import doing
+from dpal.training.threads import fastest_threads
 
 
 class Runner:
@@ -247,14 +244,14 @@ class Runner:
                 return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
             # As planned: where withdrawals left fewer, blanks fill up.
             selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=self.plan.setting.pool_size)
-            return chosen_among_blanks(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
+            return choose_with_blanks(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
         selection = self.schedule.selections[group - 1]
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
         scores = self.scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
         fault_points.reached("select.scored")
-        return chosen_among_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
+        return choose_with_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
     def scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
         """The scores of the whole pool, labelled or not, so that nobody's place in a batch depends on who is labelled.
@@ -262,7 +259,8 @@ class Runner:
         The last bits of a score, and its dropout masks, may depend on that place.
         """
         acquisition, pool = self.parts.acquisition, self.parts.pool
-        logits = self.model.at(state).logits(np.arange(len(pool)), passes=acquisition.passes, randomness=randomness)
+        with self._threads():
+            logits = self.model.at(state).logits(np.arange(len(pool)), passes=acquisition.passes, randomness=randomness)
         return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
 
     def _train(self, writer: Writer, phase: int) -> None:
@@ -306,15 +304,18 @@ class Runner:
         started = time.monotonic()
         # Even if training fails, the weights are no longer the recorded ones.
         self.model.weights_changed()
-        result = learner.train(
-            self.schedule.phases[phase],
-            [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
-            targets_of(seen, self.parts.pool),
-            randomness=randomness,
-            description=f"phase {phase + 1} of {len(self.schedule.phases)}",
-            after_step=lambda step: fault_points.reached("train.step"),
-            later_records=sum(later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]),
-        )
+        with self._threads():
+            result = learner.train(
+                self.schedule.phases[phase],
+                [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
+                targets_of(seen, self.parts.pool),
+                randomness=randomness,
+                description=f"phase {phase + 1} of {len(self.schedule.phases)}",
+                after_step=lambda step: fault_points.reached("train.step"),
+                later_records=sum(
+                    later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]
+                ),
+            )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
         draft = write_draft(path, learner.save)
@@ -368,9 +369,11 @@ class Runner:
         if pool is None or pool.labels is None:
             raise BadData("The evaluation's pool has no labels: give one with labels, or leave it out.")
         known = np.flatnonzero(pool.labelled())
+        with self._threads():
+            logits = self.model.at(state).logits_of(pool.records)[known]
         fact = evaluation_of(
             state.trained[-1].phase,
-            self.model.at(state).logits_of(pool.records)[known],
+            logits,
             pool.labels[known],
             multi_label=pool.multi_label,
             classes=pool.classes,
@@ -383,6 +386,10 @@ class Runner:
         self.parts.tell(f"phase {fact.phase + 1}: {in_words(evaluated, len(evaluated) - 1, pool.classes)}.")
         if verdict is not None and verdict.is_chance and state.created.seed is not None:
             self.parts.tell("A simulation goes on nevertheless: it costs no privacy.")
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """As many threads as are fastest. A simulation keeps its number, so that it repeats bit for bit."""
+        return fastest_threads(keep=self.reader.known_state().created.seed is not None)
 
     def _ready(self, state: State) -> Learner:
         """The learner, once records and weights are checked: whatever can be refused is refused before the charge."""
