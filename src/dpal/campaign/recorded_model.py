@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.models.encoder import Encoder
+from dpal.models.encoders import TRANSFORMERS
+from dpal.models.heads import FeatureHead
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
 
@@ -101,6 +104,7 @@ def export_model(
                 for option, value in model_options(config.model, parts.pool, learner.records).items()
             },
         },
+        "encoder": None if parts.encoder is None else _encoder(parts.encoder, learner),
         "text": config.text and {**config.text.model_dump(), "tokenizer": _without_folder(config.text.tokenizer)},
         "inputs": [
             {
@@ -115,6 +119,22 @@ def export_model(
     }
 
 
+def _encoder(encoder: Encoder, learner: Learner) -> dict[str, Any]:
+    """What is needed to make features, and to use the exported head on them."""
+    own = {name: value for name, value in encoder.facts().items() if name in ("side", "max_length")}
+    options = "".join(f", {name}={value}" for name, value in own.items())
+    head = cast("FeatureHead", learner.model)
+    return {
+        **encoder.facts(),
+        "how_to_use": f"The file holds the head alone. Encode records first, with dpal.models.encoder_named("
+        f"{encoder.name!r}{options}).encode(...) or by the facts above. The head: {head.recipe()}.",
+    }
+
+
 def _without_folder(value: Any) -> Any:
     """Of a path on this machine, only the last part: what an export says is passed on."""
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+    if not isinstance(value, str):
+        return value
+    start = TRANSFORMERS if value.startswith(TRANSFORMERS) else ""
+    path = Path(value.removeprefix(start))
+    return f"{start}{path.name}" if path.is_absolute() else value

@@ -1,7 +1,9 @@
 """Where a campaign stands: what may be shown to anyone, and separately the numbers that may not."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from dpal.campaign.facts import Selected
 from dpal.campaign.ledger import epsilon_spent
@@ -51,6 +53,8 @@ class Status:
     target_delta: float
     is_private: bool
     metrics: tuple[dict[str, float], ...]
+    # Which public encoder the model's features come from, and what it was trained on; None without one.
+    encoder: str | None
     # None where selections stay inside: when labels came depends on what was asked for.
     last_day: str | None
     internal: InternalStatus
@@ -93,9 +97,17 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
         metrics=tuple({"phase": float(scores.phase + 1), **scores.metrics} for scores in state.evaluated),
+        encoder=encoder_words(state.created.encoder),
         last_day=None if inside else state.last_at[:10],
         internal=_internal(step, state, inside=inside),
     )
+
+
+def encoder_words(recorded: Mapping[str, Any] | None) -> str | None:
+    """What must stand next to every result of a model that was not trained on the pool alone."""
+    if recorded is None:
+        return None
+    return f"The features come from a public encoder, {recorded['name']}, trained on {recorded['trained_on']}."
 
 
 def _numbers(state: State) -> tuple[int, int]:

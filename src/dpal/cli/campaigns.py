@@ -117,8 +117,9 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
     try:
-        with console.status("opening the data and the model …"):
-            opened.load(tell=console.print)
+        # A plain line: a spinner would get in the way of the bars that show how far reading and encoding are.
+        console.print("opening the data and the model …")
+        opened.load(tell=console.print)
         status = opened.run()
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")

@@ -37,6 +37,8 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     if (little := little_because(status.epsilon_budget, status.target_delta, status.pool_size)) is not None:
         words = f"{little} {guess_sentence(status.epsilon_budget, status.target_delta)}"
         table.add_row("", Text(words, style="bold red"))
+    if status.encoder is not None:
+        table.add_row("encoder", Text(status.encoder))
     for metrics in status.metrics:
         shown = ", ".join(f"{spaced(name)} {value:.1%}" for name, value in metrics.items() if name != "phase")
         table.add_row(f"phase {metrics['phase']:.0f}", shown)
