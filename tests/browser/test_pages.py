@@ -39,7 +39,7 @@ window.addEventListener("load", () => {
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("pages")
     create(root / "planned")
-    create(root / "private", seed=None).run()
+    create(root / "private", seed=None).run(go_on=True)
     create(root / "simulated").run()
     found = {name: write_report(root / name, root / f"{name}.html") for name in ("planned", "private", "simulated")}
     runs = [run_of(root / name, name) for name in ("private", "simulated") for _ in range(3)]

@@ -85,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             evaluation_is_public=True,
             tell=told.append,
         )
-        campaign.run()
+        campaign.run(go_on=True)
         card = campaign.export_model(folder.parent / "model.safetensors")
     (folder.parent / "card.json").write_text(json.dumps(card, ensure_ascii=False))
     (folder.parent / "told.txt").write_text("\n".join(told))
@@ -169,12 +169,12 @@ def test_nothing_public_says_whether_anyone_was_asked(tmp_path: Path) -> None:
             sizes = {"pool_size": RECORDS, "initial_size": INITIAL, "query_sizes": (640,), "batch_size": 50}
             plan = linear_plan(selection="cut", **sizes)
             campaign = Campaign.create(folder, plan=plan, pool=pool(), model=linear_model())
-            campaign.run()
+            campaign.run(go_on=True)
             campaign.add_answers(dict.fromkeys(campaign.state().groups[0], "yes"), source="test")
             if number == 0:
                 _stop_before_the_last_phase(campaign)
             else:
-                campaign.run()
+                campaign.run(go_on=True)
         assert len(campaign.state().selected) == 2
         public = report_data(folder, internal=False)["status"]
         stages.append((public["stage"], public["next_step"]))
@@ -195,7 +195,7 @@ def _stop_before_the_last_phase(campaign: Campaign) -> None:
 
     campaign.runner._train = stop  # type: ignore[method-assign]
     with pytest.raises(_Stopped):
-        campaign.run()
+        campaign.run(go_on=True)
 
 
 def test_the_ledgers_hash_confirms_no_guessed_list(folder: Path) -> None:
@@ -216,7 +216,7 @@ def test_released_selections_stay_public(tmp_path: Path) -> None:
     plan = linear_plan(
         pool_size=RECORDS, initial_size=INITIAL, query_sizes=QUERIES, batch_size=50, selections="released"
     )
-    Campaign.create(folder, plan=plan, pool=pool(), model=linear_model(), oracle="simulated").run()
+    Campaign.create(folder, plan=plan, pool=pool(), model=linear_model(), oracle="simulated").run(go_on=True)
     status, document = Campaign(folder).status(), Campaign(folder).status().to_json()
     internal: Any = document["internal"]
     assert document["asked"] == status.asked == sum(len(group) for group in Campaign(folder).state().groups)

@@ -53,7 +53,7 @@ def test_a_phase_is_given_up_or_it_is_not(stuck: tuple[Path, bytes], tmp_path: P
         assert SealedKeys(folder).read(SealedKeys(folder).charges()[0]) == key
         again = program("give-up", folder, SETTING)
         assert again.returncode == 0, again.stderr
-    assert reopened(folder).run().stage == "finished"
+    assert reopened(folder).run(go_on=True).stage == "finished"
     assert state_of(folder).given_up == (1,)
     assert [each.phase for each in state_of(folder).trained] == [0, 2]
     assert read_config(folder / CONFIG).training.learning_rate == 0.004
@@ -70,7 +70,7 @@ def test_a_kill_before_the_record_leaves_the_phase_to_be_run(stuck: tuple[Path, 
     folder = Path(shutil.copytree(stuck[0], tmp_path / "campaign"))
     assert program("give-up", folder, SETTING, kill_at="give-up.prepared").returncode == -signal.SIGKILL
     assert (folder / NEXT_CONFIG).exists()
-    assert reopened(folder).run().stage == "finished"
+    assert reopened(folder).run(go_on=True).stage == "finished"
     assert state_of(folder).given_up == ()
     assert read_config(folder / CONFIG).training.learning_rate == 0.002
     assert not (folder / NEXT_CONFIG).exists()

@@ -27,10 +27,15 @@ CREATE = [point for point in fault_points.POINTS if point.startswith("create.")]
 IMPORT = [point for point in fault_points.POINTS if point.startswith("import.")]
 # Killed in tests/faults/test_giving_up.py.
 GIVE_UP = [point for point in fault_points.POINTS if point.startswith("give-up.")]
+# Killed in tests/faults/test_chance.py.
+GO_ON = [point for point in fault_points.POINTS if point.startswith("go-on.")]
 # Killed in tests/faults/test_encoding.py.
 ENCODE = [point for point in fault_points.POINTS if point.startswith("encode.")]
+# Killed in tests/faults/test_mean.py.
+MEAN = [point for point in fault_points.POINTS if point.startswith("mean.")]
+ELSEWHERE = ("create.", "import.", "give-up.", "go-on.", "encode.", "mean.")
 # Points of a run, some of them later in its life too.
-RUN = [point for point in fault_points.POINTS if not point.startswith(("create.", "import.", "give-up.", "encode."))]
+RUN = [point for point in fault_points.POINTS if not point.startswith(ELSEWHERE)]
 LATER = [
     "seal.written:4",
     "seal.overwritten:4",
@@ -257,4 +262,4 @@ def test_the_folder_moves(undisturbed: Path, planned: Path, tmp_path: Path) -> N
 
 
 def test_at_least_twenty_points_are_killed_at() -> None:
-    assert len(set(RUN + CREATE + IMPORT + GIVE_UP + ENCODE)) == len(fault_points.POINTS) >= 20
+    assert len(set(RUN + CREATE + IMPORT + GIVE_UP + GO_ON + ENCODE + MEAN)) == len(fault_points.POINTS) >= 20

@@ -25,6 +25,6 @@ def died_at(folder: Path, wanted: str, hits: int = 1) -> None:
     fault_points.reached = reached
     try:
         with pytest.raises(Died):
-            linear_opened(folder).run()
+            linear_opened(folder).run(go_on=True)
     finally:
         fault_points.reached = original

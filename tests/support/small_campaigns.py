@@ -83,6 +83,28 @@ def linear_opened(folder: Path, pool: Pool | None = None, **options: Any) -> Cam
     return Campaign.open(folder, pool=pool, **({"model": linear_model()} | options))
 
 
+def blind_model() -> Any:
+    """It answers the first class whatever the record."""
+    model = linear_model()
+    for parameter in model.parameters():
+        parameter.data.zero_()
+    model.bias.data[0] = 1.0
+    return model
+
+
+def blind_campaign(folder: Path, **options: Any) -> Campaign:
+    """A private campaign that learns nothing, so every phase's model is at chance, and says so on a held-out set."""
+    chosen = {"evaluation": linear_held_out(), "evaluation_is_public": True, "model": blind_model()}
+    # Neither gradients nor noise move the weights by as much as rounding.
+    training = {"learning_rate": 1e-30, "optimizer": "sgd"}
+    return linear_campaign(folder, **(chosen | {"training": training} | options))
+
+
+def blind_opened(folder: Path) -> Campaign:
+    options = {"evaluation": linear_held_out(), "evaluation_is_public": True}
+    return linear_opened(folder, model=blind_model(), oracle="simulated", **options)
+
+
 def create(folder: Path, *, seed: int | None = 7, oracle: str = "simulated", **changed: Any) -> Campaign:
     return Campaign.create(
         folder,
@@ -112,7 +134,11 @@ def main() -> None:
     if action == "create":
         create(folder, seed=json.loads(os.environ.get("SEED", "7")))
     elif action == "run":
-        print(json.dumps(reopened(folder).run().to_json()))
+        # These campaigns are so small that their models are at chance.
+        print(json.dumps(reopened(folder).run(go_on=True).to_json()))
+    elif action == "run-blind":
+        go_on, settings = sys.argv[3:4] == ["--go-on"], sys.argv[4:]
+        print(json.dumps(blind_opened(folder).run(go_on=go_on, settings=settings).to_json()))
     elif action == "give-up":
         print(json.dumps(asdict(Campaign(folder).give_up(reason="it never ends", settings=sys.argv[3:]))))
     elif action == "import":

@@ -26,6 +26,7 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
         "commands are what people run: each in a process of its own, with its exit code and its words",
     ),
     "cli/demo.py": ("end_to_end/test_new_user.py", "the command prints what a whole demonstration has left"),
+    "cli/init.py": ("end_to_end/test_init.py", "a person answers on a terminal, which only a process of its own has"),
     "cli/labels.py": ("end_to_end/test_names.py", "tables go out to people and come back, in processes of their own"),
     "data/named/dataset.py": ("unit/data/named/test_registry.py", "types only; the registry has one for each dataset"),
     "experiments/ablations.py": ("unit/experiments/test_sweep.py", "a list of experiments, and each of them is run"),

@@ -30,6 +30,7 @@ from dpal.errors import CampaignBusy, InvalidArgument
 from dpal.labels.oracles import OracleLike, oracle_name
 from dpal.planning.plan import Plan, Schedule
 from dpal.selection.acquisition import Acquisition
+from dpal.training.progress import doing
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 
 if TYPE_CHECKING:
@@ -103,19 +104,28 @@ class Campaign:
         *,
         base: Path | str = ".",
         tell: Callable[[str], None] = lambda words: None,
+        before_creating: "Callable[[CampaignConfig, Parts, Plan], None]" = lambda config, parts, plan: None,
     ) -> "Campaign":
-        """A new campaign from a configuration alone. Its relative paths start at `base`."""
-        from dpal.campaign.parts import parts_of, resolved_config
+        """A new campaign from a configuration alone. Its relative paths start at `base`.
+
+        `before_creating` is called when all is planned and nothing is written yet; it may raise to stop here.
+        """
+        from dpal.campaign.default_model import default_model
+        from dpal.campaign.parts import configured_pool, parts_of, resolved_config
 
         config = resolved_config(config, Path(base))
-        if config.data is None or config.plan is None or config.model is None:
-            missing = [name for name in ("data", "plan", "model") if getattr(config, name) is None]
-            raise InvalidArgument(
-                "the configuration", f"without {', '.join(missing)}", "complete: data, plan and model"
-            )
-        parts = replace(parts_of(config), tell=tell)
-        tell(f"{len(parts.pool):,} records in the pool")
-        plan = config.plan.plan(len(parts.pool))
+        if config.data is None or config.plan is None:
+            missing = [name for name in ("data", "plan") if getattr(config, name) is None]
+            raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
+        with doing("opening the data"):
+            request, pool = config.plan, configured_pool(config)
+        tell(f"{len(pool):,} records in the pool")
+        if config.model is None:
+            config = config.model_copy(update={"model": default_model(pool, tell=tell)})
+        parts = replace(parts_of(config, pool=pool), tell=tell)
+        with doing("planning"):
+            plan = request.plan(len(pool))
+        before_creating(config, parts, plan)
         return cls._created(folder, config, parts, plan, ())
 
     @classmethod
@@ -163,8 +173,11 @@ class Campaign:
         self.reader.known_state()
         read_config(self.folder / CONFIG)
         config = self.reader.config()
-        parts = parts_of(config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition)
-        self._use(config, replace(parts, tell=tell))
+        with doing("opening the data and the model"):
+            parts = parts_of(
+                config, pool=pool, model=model, oracle=oracle, evaluation=evaluation, acquisition=acquisition
+            )
+            self._use(config, replace(parts, tell=tell))
 
     @classmethod
     def _created(
@@ -242,16 +255,26 @@ class Campaign:
         """The pool that the configuration names."""
         return open_data(self.config, folder=self.folder)
 
-    def run(self) -> Status:
-        """Continue until labels are missing or everything is done. It may be called again at any time."""
-        return self.runner.run()
+    def run(self, *, go_on: bool = False, settings: Sequence[str] = ()) -> Status:
+        """Continue until labels are missing or everything is done. It may be called again at any time.
+
+        If there is a held-out set and a model is no better than chance on it, the campaign stops before the next
+        charge. `go_on` continues, for this call; `settings` then change how later phases are trained:
+        `["training.learning_rate=0.01"]`.
+        """
+        if settings and not go_on:
+            raise InvalidArgument("go_on", go_on, "True where settings are given")
+        status = self.runner.run(past_chance=go_on, settings=settings)
+        if settings:
+            self._config = self.reader.config()
+        return status
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
         return self.runner.simulated_scores(group)
 
     def export_model(self, file: Path | str) -> dict[str, Any]:
-        """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+        """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card."""
         from dpal.campaign.recorded_model import export_model
 
         status, state = self.status(), self.reader.known_state()

@@ -3,12 +3,36 @@
 If the process dies in between, the file with the recorded hash is there and is used.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from dpal.campaign.config import CampaignConfig, read_config, settings_hash
+from dpal.campaign.config import CampaignConfig, checked_config, read_config, settings_hash
 from dpal.campaign.files import sync_folder, write_text
 from dpal.campaign.layout import CONFIG, NEXT_CONFIG
-from dpal.errors import DamagedCampaign
+from dpal.errors import DamagedCampaign, InvalidArgument
+
+_SECTION = "training."
+# They say how a record becomes numbers, which is part of the model that is already trained.
+_OF_THE_MODEL = ("training.pixel_mean", "training.pixel_deviation")
+
+
+def with_training_settings(config: CampaignConfig, settings: Sequence[str]) -> CampaignConfig:
+    """The configuration with other training settings, which are public and cost no privacy."""
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        if not key.startswith(_SECTION) or key in _OF_THE_MODEL:
+            allowed = (
+                "a setting of the section training, such as training.learning_rate=0.001, and not how pixels are "
+                "scaled. Nothing was changed"
+            )
+            raise InvalidArgument("--set", setting, allowed)
+    changed = checked_config(config.model_dump(mode="json"), settings)
+    if changed != config:
+        # Only here: torch takes seconds to import.
+        from dpal.training.learner import rehearse_settings
+
+        rehearse_settings(changed.training, changed.training)
+    return changed
 
 
 def write_next(folder: Path, config: CampaignConfig) -> None:

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from dpal import __version__
 from dpal.campaign import fault_points
 from dpal.campaign.config import CampaignConfig, settings_hash
 from dpal.campaign.encoding import synthetic_features
 from dpal.campaign.facts import Created
-from dpal.campaign.files import digest, sync_folder, write_text, write_whole
+from dpal.campaign.files import digest, require_new, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.foreign_code import acquisition_name
 from dpal.campaign.held_out import require_held_out
@@ -30,14 +28,15 @@ from dpal.labels.oracles import SimulatedOracle
 from dpal.planning.plan import Plan
 from dpal.randomness import new_key
 from dpal.training.learner import Learner
+from dpal.training.pool_mean import centred
+from dpal.training.progress import counted, doing
 from dpal.training.sources import Readable
 
 
 def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
     """Check everything, then make the campaign's folder."""
     folder = folder.absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidArgument("the folder", str(folder), "new or empty. Nothing was changed")
+    require_new(folder)
     _require_plan(plan, config, parts.pool, initial)
     if parts.encoder is not None:
         parts.tell(str(encoder_words(parts.encoder.facts())))
@@ -49,7 +48,10 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
     learner = parts.learner(inputs)
     if parts.evaluation is not None and parts.encoder is None:
         _require_same_shape(learner.records, parts.evaluation.records)
-    learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
+    if plan.setting.mean is not None:
+        centred(learner.model)
+    with doing("rehearsing one step on synthetic records"):
+        learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -111,7 +113,7 @@ def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
     starts = range(0, len(records), CHUNK)
     if isinstance(records, TextRecords):
         by_record, starts = text_fingerprints(records.texts, key), range(0)
-    for start in track(starts, description=f"checking {pool.name}", console=Console(stderr=True), transient=True):
+    for start in counted(starts, f"checking {pool.name}", total=len(records), each=CHUNK):
         rows = records.read(positions[start : start + CHUNK])
         by_record += fingerprints(rows, key)
         for values in rows.values() if isinstance(rows, dict) else (rows,):

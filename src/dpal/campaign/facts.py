@@ -56,6 +56,23 @@ class Created(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedMean(Fact):
+    """A private mean of the whole pool is paid for."""
+
+    kind: ClassVar[str] = "charged-mean"
+    noise_multiplier: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanReleased(Fact):
+    """The private mean of the pool's features. This is what was charged for."""
+
+    kind: ClassVar[str] = "mean-released"
+    charge: int
+    mean: tuple[float, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedSelection(Fact):
     """A selection is paid for. `group` is the group it chooses; group 0 is the initial set, drawn at random."""
 
@@ -142,12 +159,25 @@ class Trained(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated(Fact):
-    """A model's scores on a public held-out set."""
+    """A model's scores on a public held-out set, with the counts that say how far they can be trusted."""
 
     kind: ClassVar[str] = "evaluated"
     phase: int
     records: int
     metrics: Mapping[str, float]
+    # In the order of the classes: how many held-out records have the class, how many of these were answered with it,
+    # and how many records were answered with it in all. With several labels per record, only the first.
+    class_records: tuple[int, ...] = ()
+    class_right: tuple[int, ...] = ()
+    class_answers: tuple[int, ...] = ()
+    # With several labels per record: the AUC of each class; None where it has none or is not evaluated.
+    class_areas: tuple[float | None, ...] = ()
+    # And the standard deviation that the mean AUC would have if the scores were dealt out to the records at random.
+    auc_deviation: float | None = None
+    # Calibration, by tenths of confidence: answers, how many of them are right, and their mean confidence.
+    bin_answers: tuple[int, ...] = ()
+    bin_right: tuple[int, ...] = ()
+    bin_confidence: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,10 +219,22 @@ class GivenUp(Fact):
     settings: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WentOn(Fact):
+    """The campaign goes on although the model of this phase is no better than chance, because someone said so."""
+
+    kind: ClassVar[str] = "went-on"
+    phase: int
+    # The hash of the configuration from now on; it may differ from the earlier one in how to train.
+    settings: str
+
+
 KINDS: dict[str, type[Fact]] = {
     kind_of_fact.kind: kind_of_fact
     for kind_of_fact in (
         Created,
+        ChargedMean,
+        MeanReleased,
         ChargedSelection,
         ChargedTraining,
         Selected,
@@ -205,6 +247,7 @@ KINDS: dict[str, type[Fact]] = {
         Resumed,
         Withdrawn,
         GivenUp,
+        WentOn,
     )
 }
 

@@ -5,6 +5,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from dpal.errors import InvalidArgument
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a folder that has something in it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidArgument("the folder", str(folder), "new or empty. Nothing was changed")
+
 
 def draft_of(path: Path) -> Path:
     """Where a file is written before it gets its name."""

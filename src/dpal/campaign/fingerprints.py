@@ -18,6 +18,7 @@ from dpal.campaign.layout import CONTENTS
 from dpal.data import Pool
 from dpal.data.records import Positions, Records, TextRecords, Values, WrappedRecords
 from dpal.errors import BadData, DamagedCampaign, MissingData, RecordsChanged
+from dpal.training.progress import counted
 
 CHUNK = 1024
 _PURPOSE = b"dpal contents"
@@ -184,7 +185,7 @@ class CheckedRecords(WrappedRecords):
     def check(self, positions: Positions) -> None:
         """Read and compare these records; one error names all that differ."""
         changed: list[str] = []
-        for batch in chunks(positions):
+        for batch in counted(chunks(positions), "comparing records", total=len(positions), each=CHUNK):
             try:
                 changed += self._changed(batch, fingerprints_of(self._records, batch, self._key))
             except (BadData, MissingData, OSError) as error:

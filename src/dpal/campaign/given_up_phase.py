@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpal.campaign import fault_points
-from dpal.campaign.changed_config import current_config, require_recorded, settle, write_next
-from dpal.campaign.config import CampaignConfig, checked_config, settings_hash
+from dpal.campaign.changed_config import (
+    current_config,
+    require_recorded,
+    settle,
+    with_training_settings,
+    write_next,
+)
+from dpal.campaign.config import settings_hash
 from dpal.campaign.facts import ChargedTraining, GivenUp
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.leftovers import remove_files_of_phase
 from dpal.campaign.state import State
 from dpal.campaign.writer import Writer
-from dpal.errors import BudgetExceeded, InvalidArgument, NothingToGiveUp
+from dpal.errors import BudgetExceeded, NothingToGiveUp
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import Plan
 from dpal.privacy.rounding import rounded_up
-
-_SECTION = "training."
-# They say how a record becomes numbers, which is part of the model that is already trained.
-_OF_THE_MODEL = ("training.pixel_mean", "training.pixel_deviation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ def give_up(writer: Writer, *, reason: str, settings: Sequence[str]) -> Abandone
     number, charge = _open_phase(state, folder)
     config = current_config(folder, state.settings)
     require_recorded(folder, config, state.settings)
-    changed = _with_settings(config, settings)
+    changed = with_training_settings(config, settings)
     plan = read_plan(json.dumps(state.created.plan))
     at_end = _epsilon_at_end(state, plan)
     if changed != config:
@@ -100,31 +102,13 @@ def _open_phase(state: State, folder: Path) -> tuple[int, ChargedTraining]:
     return number, charge
 
 
-def _with_settings(config: CampaignConfig, settings: Sequence[str]) -> CampaignConfig:
-    """The configuration with other training settings, which are public and cost no privacy."""
-    for setting in settings:
-        key = setting.partition("=")[0].strip()
-        if not key.startswith(_SECTION) or key in _OF_THE_MODEL:
-            allowed = (
-                "a setting of the section training, such as training.learning_rate=0.001, and not how pixels are "
-                "scaled. Nothing was changed"
-            )
-            raise InvalidArgument("--set", setting, allowed)
-    changed = checked_config(config.model_dump(mode="json"), settings)
-    if changed != config:
-        # Only here: torch takes seconds to import.
-        from dpal.training.learner import rehearse_settings
-
-        rehearse_settings(changed.training, changed.training)
-    return changed
-
-
 def _epsilon_at_end(state: State, plan: Plan) -> float:
     """What the charges so far and the rest of the plan cost together. It is checked although it cannot have changed."""
     charged = Ledger.of(state)
     whole = Ledger(
         phases=(*charged.phases, *plan.phases[len(charged.phases) :]),
         selections=(*charged.selections, *plan.selections[len(charged.selections) :]),
+        mean_noise_multiplier=plan.setting.mean_noise_multiplier,
     )
     epsilon = whole.epsilon(plan.setting)
     if not epsilon <= plan.setting.target_epsilon:

@@ -4,16 +4,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dpal import __version__
-from dpal.campaign.facts import ChargedSelection, ChargedTraining, to_text
+from dpal.campaign.facts import ChargedMean, ChargedSelection, ChargedTraining, to_text
 from dpal.campaign.files import write_text
 from dpal.campaign.layout import SPENT
 from dpal.campaign.state import Charge, State
+from dpal.errors import DamagedCampaign
 from dpal.planning.plan import Phase, Plan, Schedule
 from dpal.planning.setting import Setting
 from dpal.planning.spending import Spending, spending
@@ -29,24 +30,31 @@ class Ledger:
 
     phases: tuple[Phase, ...]
     selections: tuple[Selection, ...]
+    # Of the private mean; None if none was charged.
+    mean_noise_multiplier: float | None = None
 
     @staticmethod
     def of(state: State) -> "Ledger":
         """From the committed charges and nothing else."""
         phases: list[Phase] = []
         selections: list[Selection] = []
+        mean: float | None = None
         for _, charge in state.charges:
-            if isinstance(charge, ChargedTraining):
-                phases.append(phase_of(charge))
-            elif charge.group > 0:
-                selections.append(selection_from_json(charge.selection))
-        return Ledger(phases=tuple(phases), selections=tuple(selections))
+            match charge:
+                case ChargedMean():
+                    mean = charge.noise_multiplier
+                case ChargedTraining():
+                    phases.append(phase_of(charge))
+                case ChargedSelection():
+                    selections += [selection_from_json(charge.selection)] if charge.group > 0 else []
+        return Ledger(phases=tuple(phases), selections=tuple(selections), mean_noise_multiplier=mean)
 
     def spending(self, setting: Setting) -> Spending | None:
         """What has been spent on each group. None if nothing that uses a record has been charged."""
+        charged = replace(setting, mean_noise_multiplier=self.mean_noise_multiplier)
         phases = self.phases
         if not phases:
-            return None
+            return _mean_alone(charged)
         groups = len(phases[-1].sampling_probabilities)
         if len(self.selections) > groups - 1:
             # A selection after the last phase: its records wait to be trained on, and have been trained on 0 times.
@@ -54,7 +62,7 @@ class Ledger:
             waiting = Phase(steps=0, noise_multiplier=1.0, expected_batch_size=1.0, sampling_probabilities=rates)
             phases = (*phases, waiting)
         schedule = Schedule(phases=phases, selections=self.selections)
-        return spending(setting, schedule, len(phases), setting.certifier)
+        return spending(charged, schedule, len(phases), setting.certifier)
 
     def epsilon(self, setting: Setting) -> float:
         """The one number for what was spent: the largest ε of any record, certified from the charges alone."""
@@ -69,15 +77,29 @@ class Ledger:
             "accountant": setting.accountant,
             "accounting": setting.accounting,
             "promise": setting.promise,
+            "mean": mean_body(self.mean_noise_multiplier),
             "phases": [training_body(phase) for phase in self.phases],
             "selections": [selection.to_json() for selection in self.selections],
         }
+
+
+def _mean_alone(setting: Setting) -> Spending | None:
+    """What a mean costs before the first phase: the same for every record."""
+    if setting.mean is None:
+        return None
+    epsilon = setting.certifier.epsilon(setting.before, setting.target_delta)
+    return Spending(groups=(epsilon,), trained=(epsilon,), unselected=epsilon, campaign=epsilon)
 
 
 @lru_cache(maxsize=64)
 def _epsilon(ledger: Ledger, setting: Setting) -> float:
     spent = ledger.spending(setting)
     return 0.0 if spent is None else max(*spent.groups, spent.unselected, spent.campaign)
+
+
+def mean_body(noise_multiplier: float | None) -> dict[str, Any] | None:
+    """A private mean's numbers, if there is one."""
+    return None if noise_multiplier is None else {"noise_multiplier": noise_multiplier}
 
 
 def training_body(phase: Phase) -> dict[str, Any]:
@@ -111,11 +133,22 @@ def charge_for_selection(schedule: Schedule, group: int) -> ChargedSelection:
     return ChargedSelection(group=group, selection=body)
 
 
+def charge_for_mean(schedule: Schedule) -> ChargedMean:
+    """What the plan's private mean costs."""
+    if schedule.mean_noise_multiplier is None:
+        raise DamagedCampaign("A private mean was charged, but the plan has none: someone changed the facts.")
+    return ChargedMean(noise_multiplier=schedule.mean_noise_multiplier)
+
+
 def planned_charge(charge: Charge, schedule: Schedule) -> Charge:
     """What the plan says this charge should be."""
-    if isinstance(charge, ChargedTraining):
-        return charge_for_training(schedule, charge.phase)
-    return charge_for_selection(schedule, charge.group)
+    match charge:
+        case ChargedMean():
+            return charge_for_mean(schedule)
+        case ChargedTraining(phase=phase):
+            return charge_for_training(schedule, phase)
+        case ChargedSelection(group=group):
+            return charge_for_selection(schedule, group)
 
 
 def epsilon_spent(folder: Path, state: State, plan: Plan) -> float:

@@ -70,11 +70,7 @@ def parts_of(
             "not_private", config.not_private, "true with a seed and false without: a seed makes noise predictable"
         )
     if pool is None:
-        if config.data is None:
-            raise InvalidArgument("pool", None, "given: this campaign was created with a pool in Python")
-        pool = open_pool(config.data.source, config.data.options)
-        if config.data.ids_are_free_of_content:
-            pool = replace(pool, ids_are_free_of_content=True)
+        pool = configured_pool(config)
     if evaluation is None and config.evaluation is not None:
         evaluation = open_pool(config.evaluation.source, config.evaluation.options)
     if evaluation is not None:
@@ -112,6 +108,14 @@ def parts_of(
         if config.evaluation is not None and config.evaluation.classes
         else None,
     )
+
+
+def configured_pool(config: CampaignConfig) -> Pool:
+    """The pool that the configuration names, with what it declares about it."""
+    if config.data is None:
+        raise InvalidArgument("pool", None, "given: this campaign was created with a pool in Python")
+    pool = open_pool(config.data.source, config.data.options)
+    return replace(pool, ids_are_free_of_content=True) if config.data.ids_are_free_of_content else pool
 
 
 def _require_comparable(evaluation: Pool, pool: Pool) -> None:

@@ -96,7 +96,7 @@ class Reader:
     @cached_property
     def schedule(self) -> Schedule:
         """The plan's phases and selections."""
-        return Schedule(phases=self.plan.phases, selections=self.plan.selections)
+        return self.plan.schedule
 
     def status(self) -> Status:
         """Where the campaign stands."""

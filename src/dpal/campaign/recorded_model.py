@@ -1,5 +1,6 @@
 """The model whose weights the facts name: loaded, checked, and exported for use elsewhere."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -7,17 +8,19 @@ from typing import Any, cast
 import numpy as np
 
 from dpal.campaign.config import CampaignConfig
-from dpal.campaign.files import digest, write_whole
+from dpal.campaign.files import digest, write_text, write_whole
 from dpal.campaign.layout import EXPORT_DRAFT, WEIGHTS
 from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
+from dpal.data.records import Records
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.models.encoder import Encoder
 from dpal.models.encoders import TRANSFORMERS
 from dpal.models.heads import FeatureHead
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
+from dpal.training.pool_mean import set_centre
 
 RESTORE_MODEL = (
     "Restore it from a backup: training again would release a second model on one charge, which the plan does not "
@@ -33,6 +36,7 @@ class RecordedModel:
         self._learner: Learner | None = None
         # The hash of the weights that the learner has; None if they are not recorded ones.
         self.loaded: str | None = None
+        self._centred_at: tuple[float, ...] | None = None
 
     def at(self, state: State) -> Learner:
         """The learner with the newest recorded weights. A file that differs from what was recorded is refused."""
@@ -41,12 +45,15 @@ class RecordedModel:
         file, sha256 = WEIGHTS, state.created.weights
         if state.trained:
             file, sha256 = state.trained[-1].file, state.trained[-1].sha256
-        if self.loaded != sha256:
+        if self.loaded != sha256 or (self._centred_at != state.mean and not state.trained):
             path = self._folder / file
             if not path.is_file() or digest(path) != sha256:
                 raise DamagedCampaign(f"{path} is missing or differs from what was recorded. {RESTORE_MODEL}")
             self._learner.load(path)
-            self.loaded = sha256
+            if state.mean is not None and not state.trained:
+                # Later models have it among their own weights.
+                set_centre(self._learner.model, state.mean)
+            self.loaded, self._centred_at = sha256, state.mean
         return self._learner
 
     def weights_changed(self) -> None:
@@ -70,7 +77,10 @@ class RecordedModel:
 def export_model(
     file: Path, model: RecordedModel, state: State, status: Status, *, config: CampaignConfig, parts: Parts
 ) -> dict[str, Any]:
-    """Write the newest model's weights as one safetensors file; returns what is needed to use it elsewhere."""
+    """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card.
+
+    The card has what was promised, and what is needed to use the model elsewhere.
+    """
     folder, path = Path(status.folder), file.absolute()
     if not state.trained:
         why = "every phase so far was given up" if state.given_up else "no phase is trained yet"
@@ -80,7 +90,7 @@ def export_model(
     learner = model.at(state)
     write_whole(path, learner.export)
     scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
-    return {
+    card = {
         "file": str(file),
         "sha256": digest(path),
         "phase": state.trained[-1].phase + 1,
@@ -113,10 +123,19 @@ def export_model(
                 "kind": str(form.dtype),
                 # Bytes become (value / 255 − mean) / deviation.
                 "scaling": scaling if form.dtype == np.uint8 else None,
+                # Before that; None if records are used as they are.
+                "preparation": learner.records.preparation if isinstance(learner.records, Records) else None,
             }
             for name, form in learner.records.form.items()
         ],
     }
+    write_text(card_file(path), json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    return card
+
+
+def card_file(file: Path) -> Path:
+    """Where the card of an exported model is."""
+    return file.with_name(f"{file.name}.json")
 
 
 def _encoder(encoder: Encoder, learner: Learner) -> dict[str, Any]:

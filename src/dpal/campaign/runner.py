@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,18 +13,21 @@ from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign_pool import campaign_pool, checked_records, members_of, nothing_charged, targets_of
+from dpal.campaign.chance import in_words, stopped_after, verdict_of
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.encoding import Encoding, require_encoder
-from dpal.campaign.facts import Evaluated, Finished, Produced, Resumed, Selected, Trained
+from dpal.campaign.facts import Finished, MeanReleased, Produced, Resumed, Selected, Trained
 from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
+from dpal.campaign.going_on import go_on, require_stopped
+from dpal.campaign.groups import chosen_among_blanks
 from dpal.campaign.held_out import guarded, require_held_out
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
-from dpal.campaign.ledger import charge_for_selection, charge_for_training, epsilon_spent
+from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.lock import only_writer
-from dpal.campaign.metrics import metrics_of
+from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
@@ -32,6 +35,7 @@ from dpal.campaign.state import (
     Charge,
     Finish,
     Nothing,
+    ReleaseMean,
     Select,
     State,
     Train,
@@ -47,13 +51,15 @@ from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
 from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
-from dpal.planning.plan import Schedule, stated_plan
+from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
-from dpal.selection.acquisition import Acquisition, probabilities_from_logits
+from dpal.selection.acquisition import probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.baselines import RandomSelection
-from dpal.selection.selection import Chosen, Selection
+from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
+from dpal.training.pool_mean import centred, private_mean
+from dpal.training.progress import doing
 
 
 class Runner:
@@ -63,7 +69,7 @@ class Runner:
         self.reader, self.folder = reader, reader.folder
         # With the code of selections that are not dpal's own, which reading does without.
         self.plan = stated_plan(reader.known_state().created.plan, import_code=True)
-        self.schedule = Schedule(phases=self.plan.phases, selections=self.plan.selections)
+        self.schedule = self.plan.schedule
         self.parts = parts
         self.model = RecordedModel(reader.folder, lambda: self.parts.learner(self.parts.inputs))
         self._given_pool, self._given_inputs = parts.pool, parts.inputs
@@ -125,16 +131,33 @@ class Runner:
         self.parts = with_training(self.parts, config)
         self.model.reset()
 
-    def run(self) -> Status:
-        """Continue until labels are missing or everything is done."""
+    def run(self, *, past_chance: bool = False, settings: Sequence[str] = ()) -> Status:
+        """Continue until labels are missing, a model is no better than chance, or everything is done.
+
+        With `past_chance`, go on also from such models, and with these settings of the section training from now on.
+        """
         # It was certified before it was recorded, and is certified again before anything is charged on it.
-        read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
+        with doing("certifying the plan"):
+            read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents(), nullcontext)
-            while self._one_step(writer):
+            require_stopped(stopped_after(writer.state, self.schedule), settings)
+            while self._may_go_on(writer, past_chance, settings) and self._one_step(writer):
                 pass
             return status_of(self.folder, writer.state, self.plan)
+
+    def _may_go_on(self, writer: Writer, past_chance: bool, settings: Sequence[str]) -> bool:
+        """False where the next step would be charged, but the newest model is no better than chance."""
+        stopped = None if self._must_evaluate(writer.state) else stopped_after(writer.state, self.schedule)
+        if stopped is None:
+            return True
+        if past_chance:
+            config = go_on(writer, stopped, settings)
+            if settings:
+                self.train_with(config)
+            self.parts.tell(f"going on after phase {stopped + 1}, as told")
+        return past_chance
 
     def _one_step(self, writer: Writer) -> bool:
         state = writer.state
@@ -143,6 +166,8 @@ class Runner:
             self._evaluate(writer)
             return True
         match next_step(state, self.schedule):
+            case ReleaseMean():
+                self._release_mean(writer)
             case Select(group):
                 self._select(writer, group)
             case Train(phase):
@@ -182,6 +207,22 @@ class Runner:
         seen = replace(writer.state_at(number), withdrawn=writer.state.withdrawn)
         return number, randomness_of(key, seed), seen
 
+    def _release_mean(self, writer: Writer) -> None:
+        model = centred(self._ready(writer.state).model)
+        due = charge_for_mean(self.schedule)
+        charge, randomness, _ = self._charged(writer, due, "mean")
+        mean = private_mean(
+            model,
+            self.parts.inputs,
+            pool_size=self.plan.setting.pool_size,
+            noise_multiplier=due.noise_multiplier,
+            randomness=randomness,
+        )
+        fault_points.reached("mean.computed")
+        writer.add(MeanReleased(charge=charge, mean=tuple(mean.tolist())), unseal=writer.state.sealed_with)
+        fault_points.reached("mean.recorded")
+        self.parts.tell("a private mean of the pool's features is released")
+
     def _select(self, writer: Writer, group: int) -> None:
         if group > 0:
             self._ready(writer.state)
@@ -207,14 +248,14 @@ class Runner:
                 return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
             # As planned: where withdrawals left fewer, blanks fill up.
             selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=self.plan.setting.pool_size)
-            return _selected(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
+            return chosen_among_blanks(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
         selection = self.schedule.selections[group - 1]
         taken = state.taken()
         left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
         # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
         scores = self._scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
         fault_points.reached("select.scored")
-        return _selected(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
+        return chosen_among_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
 
     def simulated_scores(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
@@ -297,6 +338,7 @@ class Runner:
             randomness=randomness,
             description=f"phase {phase + 1} of {len(self.schedule.phases)}",
             after_step=lambda step: fault_points.reached("train.step"),
+            later_records=sum(later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]),
         )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
@@ -351,7 +393,8 @@ class Runner:
         if pool is None or pool.labels is None:
             raise BadData("The evaluation's pool has no labels: give one with labels, or leave it out.")
         known = np.flatnonzero(pool.labelled())
-        measured = metrics_of(
+        fact = evaluation_of(
+            state.trained[-1].phase,
             self.model.at(state).logits_of(pool.records)[known],
             pool.labels[known],
             multi_label=pool.multi_label,
@@ -359,11 +402,12 @@ class Runner:
             evaluated=self.parts.evaluated_classes,
         )
         fault_points.reached("evaluate.measured")
-        phase = state.trained[-1].phase
-        writer.add(Evaluated(phase=phase, records=len(known), metrics=measured))
+        writer.add(fact)
         fault_points.reached("evaluate.recorded")
-        shown = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in measured.items())
-        self.parts.tell(f"phase {phase + 1} on {len(known):,} held-out records: {shown}")
+        evaluated, verdict = writer.state.evaluated, verdict_of(fact)
+        self.parts.tell(f"phase {fact.phase + 1}: {in_words(evaluated, len(evaluated) - 1, pool.classes)}.")
+        if verdict is not None and verdict.is_chance and state.created.seed is not None:
+            self.parts.tell("A simulation goes on nevertheless: it costs no privacy.")
 
     def _ready(self, state: State) -> Learner:
         """The learner, once records and weights are checked: whatever can be refused is refused before the charge."""
@@ -371,27 +415,3 @@ class Runner:
         if not learner.in_memory:
             self._check_files()
         return learner
-
-
-def _selected(
-    selection: Selection,
-    scores: NDArray[np.float64],
-    ids: NDArray[np.str_],
-    acquisition: Acquisition,
-    randomness: Randomness,
-) -> Chosen:
-    """The choice of a selection. If withdrawals left fewer records than its ε was computed for, blanks are added.
-
-    A blank has the lowest score, as in the definition of neighbouring pools, and is dropped if it is chosen.
-    """
-    blanks = max(0, selection.smallest_pool - len(ids))
-    chosen = selection.choose(
-        np.concatenate([scores, np.zeros(blanks)]),
-        highest=acquisition.highest,
-        clip=acquisition.clip,
-        randomness=randomness,
-        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
-    )
-    return replace(
-        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
-    )

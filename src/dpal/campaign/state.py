@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from dpal.campaign.facts import (
     Answered,
+    ChargedMean,
     ChargedSelection,
     ChargedTraining,
     Closed,
@@ -14,10 +15,12 @@ from dpal.campaign.facts import (
     Fact,
     Finished,
     GivenUp,
+    MeanReleased,
     Produced,
     Resumed,
     Selected,
     Trained,
+    WentOn,
     Withdrawn,
 )
 from dpal.campaign.layout import checkpoint_name
@@ -26,7 +29,7 @@ from dpal.errors import DamagedCampaign
 from dpal.labels.answers import NO_LABEL, Answer, is_answer
 from dpal.planning.plan import Schedule
 
-Charge: TypeAlias = ChargedSelection | ChargedTraining
+Charge: TypeAlias = ChargedMean | ChargedSelection | ChargedTraining
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class State:
     sealed_with: int | None = None
     # The model of the open charge, once it is made.
     produced: Produced | None = None
+    # The private mean of the pool's features, once it is released.
+    mean: tuple[float, ...] | None = field(default=None, repr=False)
     selected: tuple[Selected, ...] = ()
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer], repr=False)
     closed: frozenset[int] = frozenset()
@@ -53,6 +58,8 @@ class State:
     # The hash of the configuration if it has changed since the creation.
     changed_settings: str | None = None
     evaluated: tuple[Evaluated, ...] = ()
+    # The numbers of phases whose models are no better than chance, and after which the campaign was told to go on.
+    went_on: tuple[int, ...] = ()
     finished: bool = False
     resumed: int = 0
     corrections: int = 0
@@ -108,13 +115,21 @@ def after(state: State, number: int, at: str, hashed: str, fact: Fact) -> State:
 
 def _after(state: State, number: int, fact: Fact) -> State:
     match fact:
-        case ChargedSelection() | ChargedTraining():
+        case ChargedMean() | ChargedSelection() | ChargedTraining():
             _require(state.open_charge is None and not state.finished, number, "is a charge while another one is open")
-            expected = len(state.selected) if isinstance(fact, ChargedSelection) else state.phases_ended
-            position = fact.group if isinstance(fact, ChargedSelection) else fact.phase
-            _require(position == expected, number, "is a charge out of order")
+            match fact:
+                case ChargedMean():
+                    in_order = not state.charges
+                case ChargedSelection():
+                    in_order = fact.group == len(state.selected)
+                case ChargedTraining():
+                    in_order = fact.phase == state.phases_ended
+            _require(in_order, number, "is a charge out of order")
             charges = (*state.charges, (number, fact))
             return replace(state, charges=charges, open_charge=(number, fact), sealed_with=number)
+        case MeanReleased():
+            _require(_is_open(state, fact.charge, ChargedMean), number, "is a mean that was not charged")
+            return replace(state, mean=fact.mean, open_charge=None, sealed_with=None)
         case Selected():
             _require(_is_open(state, fact.charge, ChargedSelection), number, "is a selection that was not charged")
             _require(fact.group == len(state.selected), number, "is a selection out of order")
@@ -167,6 +182,13 @@ def _after(state: State, number: int, fact: Fact) -> State:
                 "evaluates a model that is not the newest",
             )
             return replace(state, evaluated=(*state.evaluated, fact))
+        case WentOn():
+            is_newest = fact.phase in [evaluated.phase for evaluated in state.evaluated[-1:]]
+            _require(
+                is_newest and fact.phase not in state.went_on, number, "goes on from a model that is not the newest"
+            )
+            _require(state.open_charge is None and not state.finished, number, "goes on in the middle of a step")
+            return replace(state, went_on=(*state.went_on, fact.phase), changed_settings=fact.settings)
         case Finished():
             _require(state.open_charge is None and not state.finished, number, "ends the campaign out of order")
             return replace(state, finished=True)
@@ -191,6 +213,11 @@ def _is_open(state: State, charge: int, kind: type[Charge]) -> bool:
 def _require(condition: bool, number: int, what: str) -> None:
     if not condition:
         raise DamagedCampaign(f"Fact {number} {what}. Facts are only ever added in order: someone changed them.")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMean:
+    """Release a private mean of the pool's features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +251,23 @@ class Nothing:
     """The campaign is finished."""
 
 
-Step: TypeAlias = Select | WaitForLabels | Train | Finish | Nothing
+Step: TypeAlias = ReleaseMean | Select | WaitForLabels | Train | Finish | Nothing
 
 
 def next_step(state: State, schedule: Schedule) -> Step:
     """What is to be done next. A step that was charged already comes first."""
     if state.open_charge is not None:
-        charge = state.open_charge[1]
-        return Select(charge.group) if isinstance(charge, ChargedSelection) else Train(charge.phase)
+        match state.open_charge[1]:
+            case ChargedMean():
+                return ReleaseMean()
+            case ChargedSelection(group=group):
+                return Select(group)
+            case ChargedTraining(phase=phase):
+                return Train(phase)
     if state.finished:
         return Nothing()
+    if schedule.mean_noise_multiplier is not None and state.mean is None:
+        return ReleaseMean()
     phase = state.phases_ended
     if phase == len(schedule.phases):
         return Finish()

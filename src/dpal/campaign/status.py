@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dpal.campaign.chance import in_words, stopped_after
 from dpal.campaign.facts import Selected
 from dpal.campaign.ledger import epsilon_spent
-from dpal.campaign.state import Finish, Nothing, Select, State, Step, Train, WaitForLabels, next_step
+from dpal.campaign.state import Finish, Nothing, ReleaseMean, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.labels.answers import CANNOT_TELL, SKIPPED
-from dpal.planning.plan import Plan, Schedule
+from dpal.planning.plan import Plan
 from dpal.selection.selection import INSIDE
 
 
@@ -55,6 +56,10 @@ class Status:
     metrics: tuple[dict[str, float], ...]
     # Which public encoder the model's features come from, and what it was trained on; None without one.
     encoder: str | None
+    # One sentence for each of the metrics: how good it is, against the most frequent class and the phase before.
+    held_out_in_words: tuple[str, ...]
+    # Counted from 1: phases with a model no better than chance, after which the campaign was told to go on.
+    went_on_after: tuple[int, ...]
     # None where selections stay inside: when labels came depends on what was asked for.
     last_day: str | None
     internal: InternalStatus
@@ -63,6 +68,10 @@ class Status:
     def is_waiting(self) -> bool:
         return self.stage == WAITING
 
+    @property
+    def is_stopped(self) -> bool:
+        return self.stage == STOPPED
+
     def to_json(self) -> dict[str, object]:
         """Numbers that have their place in the other part, public or internal, are left out."""
         document = _without_moved(asdict(self))
@@ -70,6 +79,8 @@ class Status:
 
 
 WAITING = "waiting-for-labels"
+# The newest model is no better than chance, and nobody has said to go on.
+STOPPED = "stopped-at-chance"
 _MOVED = ("asked", "retired", "last_day")
 
 
@@ -79,12 +90,14 @@ def _without_moved(document: dict[str, object]) -> dict[str, object]:
 
 def status_of(folder: Path, state: State, plan: Plan) -> Status:
     """The status that follows from the state."""
-    step = next_step(state, Schedule(phases=plan.phases, selections=plan.selections))
+    step, stopped = next_step(state, plan.schedule), stopped_after(state, plan.schedule)
     inside, (asked, retired) = plan.setting.promise == INSIDE, _numbers(state)
     return Status(
         folder=str(folder),
-        stage=_stage(step, state),
-        next_step=_words(step),
+        stage=_stage(step, state) if stopped is None else STOPPED,
+        next_step=_words(step)
+        if stopped is None
+        else f"decide whether to go on: the model of phase {stopped + 1} is no better than chance",
         phases_done=len(state.trained),
         phases_given_up=tuple(phase + 1 for phase in state.given_up),
         phases=len(plan.phases),
@@ -98,6 +111,10 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         is_private=state.created.seed is None and plan.selection_is_private,
         metrics=tuple({"phase": float(scores.phase + 1), **scores.metrics} for scores in state.evaluated),
         encoder=encoder_words(state.created.encoder),
+        held_out_in_words=tuple(
+            in_words(state.evaluated, place, state.created.classes) for place in range(len(state.evaluated))
+        ),
+        went_on_after=tuple(phase + 1 for phase in state.went_on),
         last_day=None if inside else state.last_at[:10],
         internal=_internal(step, state, inside=inside),
     )
@@ -146,6 +163,8 @@ def _stage(step: Step, state: State) -> str:
 
 def _words(step: Step) -> str:
     match step:
+        case ReleaseMean():
+            return "release a private mean of the pool's features"
         case Select(group):
             return "draw the initial set" if group == 0 else f"select the records of query {group}"
         case WaitForLabels(group):

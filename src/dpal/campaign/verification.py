@@ -8,13 +8,13 @@ from pathlib import Path
 
 from dpal.campaign.changed_config import current_config
 from dpal.campaign.config import settings_hash
-from dpal.campaign.facts import ChargedSelection, ChargedTraining, Finished, to_text
+from dpal.campaign.facts import ChargedMean, ChargedSelection, ChargedTraining, Finished, to_text
 from dpal.campaign.files import draft_of, is_whole
 from dpal.campaign.fingerprints import Contents
 from dpal.campaign.layout import CONFIG, CONTENTS, SPENT, WEIGHTS, checkpoint_name, models_in
 from dpal.campaign.ledger import Ledger, epsilon_spent, noted_epsilon, planned_charge
 from dpal.campaign.leftovers import needed_keys
-from dpal.campaign.state import Finish, Select, State, Train, after, fold, next_step
+from dpal.campaign.state import Charge, Finish, ReleaseMean, Select, State, Train, after, fold, next_step
 from dpal.campaign.store import Recorded
 from dpal.errors import DpalError
 from dpal.planning.certification import read_plan
@@ -69,7 +69,7 @@ def verified(
     if recompute is None:
         recompute = _is_quick(stated_plan(state.created.plan))
     plan = read_plan(json.dumps(state.created.plan)) if recompute else stated_plan(state.created.plan)
-    schedule = Schedule(phases=plan.phases, selections=plan.selections)
+    schedule = plan.schedule
     epsilon = Ledger.of(state).epsilon(plan.setting) if recompute else epsilon_spent(folder, state, plan)
     how = "certified again" if recompute else "as certified when it was made, not recomputed here"
     checks = [
@@ -111,10 +111,8 @@ def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
     for entry in recorded[1:]:
         expected = None
         match entry.fact:
-            case ChargedSelection(group=group):
-                expected = Select(group)
-            case ChargedTraining(phase=phase):
-                expected = Train(phase)
+            case ChargedMean() | ChargedSelection() | ChargedTraining():
+                expected = _step_of(entry.fact)
             case Finished():
                 expected = Finish()
             case _:
@@ -126,9 +124,21 @@ def _order_check(recorded: Sequence[Recorded], schedule: Schedule) -> Check:
     return Check(what="order", holds=not wrong, detail=detail)
 
 
-def _words(step: Select | Train | Finish) -> str:
+def _step_of(charge: Charge) -> ReleaseMean | Select | Train:
+    match charge:
+        case ChargedMean():
+            return ReleaseMean()
+        case ChargedSelection(group=group):
+            return Select(group)
+        case ChargedTraining(phase=phase):
+            return Train(phase)
+
+
+def _words(step: ReleaseMean | Select | Train | Finish) -> str:
     """A step by its place in the plan, which is public; the number of its fact would show how often labels came."""
     match step:
+        case ReleaseMean():
+            return "the mean"
         case Select(group):
             return "the initial set" if group == 0 else f"query {group}"
         case Train(phase):
@@ -164,7 +174,7 @@ def _charges_check(state: State, schedule: Schedule) -> Check:
         except (IndexError, DpalError):
             same = False
         if not same:
-            wrong.append(_words(Select(charge.group) if isinstance(charge, ChargedSelection) else Train(charge.phase)))
+            wrong.append(_words(_step_of(charge)))
     detail = (
         f"not what the plan says: {', '.join(wrong)}" if wrong else f"{len(state.charges)} charges, each as planned"
     )
@@ -188,7 +198,8 @@ def _agreement(state: State, plan: Plan, epsilon: float, noted: float | None) ->
 def _releases_check(state: State, sealed: Sequence[int]) -> Check:
     """Reading the facts refuses a release without a charge. Checked here: no key outlives its release."""
     pending = needed_keys(state)
-    detail = f"{len(state.selected) + len(state.trained)} releases, each after its own charge"
+    releases = len(state.selected) + len(state.trained) + (state.mean is not None)
+    detail = f"{releases} releases, each after its own charge"
     if state.given_up:
         detail += f"; given up after its charge: {', '.join(_words(Train(phase)) for phase in state.given_up)}"
     if pending:

@@ -1,7 +1,7 @@
 """The command line: parse, call, print. `app` is the program; every other module adds its commands to it.
 
 Exit codes: 0 done, 1 unexpected, 2 wrong input, 3 waiting for labels, 4 another process is writing, 5 damaged or not
-verified, 130 stopped with Ctrl-C.
+verified, 6 stopped because a model is no better than chance, 130 stopped with Ctrl-C.
 """
 
 import sys
@@ -9,12 +9,12 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from dpal.cli import campaigns, certificates, comparisons, demo, experiments, labels, plans
+from dpal.cli import campaigns, certificates, comparisons, demo, experiments, init, labels, plans
 from dpal.cli.app import BUSY, DAMAGED, WRONG_INPUT, app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
 from dpal.imports import missing_package
 
-__all__ = ["app", "campaigns", "certificates", "comparisons", "demo", "experiments", "labels", "plans", "run"]
+__all__ = ["app", "campaigns", "certificates", "comparisons", "demo", "experiments", "init", "labels", "plans", "run"]
 
 
 def run() -> None:

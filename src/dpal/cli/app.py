@@ -10,7 +10,7 @@ from dpal import __version__
 from dpal.errors import DpalError, InvalidArgument
 
 # Exit codes besides 0 for done and 1 for the unexpected.
-WRONG_INPUT, WAITING, BUSY, DAMAGED, STOPPED = 2, 3, 4, 5, 130
+WRONG_INPUT, WAITING, BUSY, DAMAGED, AT_CHANCE, STOPPED = 2, 3, 4, 5, 6, 130
 
 Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,126 +1,53 @@
-"""Commands that create, run and inspect campaigns."""
+"""Commands that run and inspect campaigns."""
 
 import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import yaml
 from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
-from dpal.campaign.config import checked_config, read_config
 from dpal.campaign.facts import ChargedTraining
-from dpal.campaign.files import write_text
+from dpal.campaign.going_on import advice as what_may_help
 from dpal.campaign.layout import REPORT
-from dpal.cli.app import DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
+from dpal.cli.app import AT_CHANCE, DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
-from dpal.cli.questions import ask
 from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
 from dpal.planning.promises import WORDS
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.campaign_table import status_view, verification_view
-from dpal.reports.plan_table import plan_view
-from dpal.selection.selection import PROMISES
-
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="A setting of the YAML file, such as plan.epochs=20. May be repeated.", metavar="KEY=VALUE"
-    ),
-]
-
-
-@app.command()
-def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to create.", metavar="CAMPAIGN")],
-    config: Annotated[Path | None, typer.Option(help="A YAML file (docs/campaigns.md).", metavar="FILE")] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Without a file: a dataset's name, such as digits.", metavar="NAME")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The ε of the promise.")] = None,
-    selections: Annotated[
-        str | None,
-        typer.Option(
-            help="inside: which records are labelled stays with you (default). released: it may be passed on.",
-            metavar="|".join(PROMISES),
-        ),
-    ] = None,
-    settings: Settings = None,
-    seed: Annotated[
-        int | None, typer.Option(help="For simulations: makes the noise predictable. Needs --not-private.")
-    ] = None,
-    not_private: Annotated[
-        bool, typer.Option("--not-private", help="Nothing here is private, and every output says so.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Plan a campaign and create its folder. On a terminal, without --config or --data, it asks for the settings.
-
-    Examples: dpal init clinic --config clinic.yaml    dpal init trial --data digits --epsilon 8
-    """
-    extra = list(settings or [])
-    if epsilon is not None:
-        extra.insert(0, f"plan.target_epsilon={epsilon}")
-    if selections is not None:
-        extra.insert(0, f"plan.selections={selections}")
-    if seed is not None or not_private:
-        extra += [f"seed={'null' if seed is None else seed}", f"not_private={str(not_private).lower()}"]
-    console = Console(stderr=as_json)
-    answers: dict[str, Any] | None = None
-    if config is not None and data is not None:
-        raise InvalidArgument("--data", data, "left out: the file of --config names the data")
-    if data is not None and epsilon is None and not any(setting.startswith("plan.") for setting in extra):
-        console.print("ε = 8, since --epsilon does not say otherwise.")
-    if config is not None:
-        chosen, base = read_config(config, extra), config.parent
-    elif data is not None:
-        document = {"data": {"source": data}, "plan": {"target_epsilon": 8.0}, "model": {"name": "resnet9"}}
-        chosen, base = checked_config(document, extra), Path()
-    elif sys.stdin.isatty():
-        answers = ask(epsilon, selections)
-        chosen, base = checked_config(answers, extra), Path()
-    else:
-        raise DpalError("Say what data to use: --config FILE, or --data NAME for a published dataset.")
-    try:
-        campaign = Campaign.from_config(folder, chosen, base=base, tell=console.print)
-    except DpalError:
-        if answers is not None:
-            _keep_answers(folder, answers, console)
-        raise
-    if as_json:
-        typer.echo(json.dumps(campaign.status().to_json(), indent=2))
-        return
-    console.print(plan_view(campaign.plan))
-    name = escape(str(folder))
-    console.print(f"{name} is ready. Nothing has been charged yet. Continue with: dpal run {name}")
-
-
-def _keep_answers(folder: Path, answers: dict[str, Any], console: Console) -> None:
-    """Save the answers, so that one wrong word does not mean answering everything again."""
-    file = folder.with_name(f"{folder.name}.yaml")
-    if not file.exists() and file.parent.is_dir():
-        write_text(file, yaml.safe_dump(answers, sort_keys=False, allow_unicode=True))
-        name = escape(str(file))
-        console.print(f"Your answers are in {name}. Correct it, then: dpal init {escape(str(folder))} --config {name}")
 
 
 @app.command("run")
-def run_command(campaign: Folder, as_json: AsJson = False) -> None:
+def run_command(
+    campaign: Folder,
+    go_on: Annotated[
+        bool, typer.Option("--go-on", help="Go on although a model is no better than chance on the held-out set.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="With --go-on: a setting of training for later phases.", metavar="KEY=VALUE"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Continue until labels are missing or everything is done. It can be stopped and run again at any time.
 
-    Exit code 0: finished. 3: waiting for labels.
+    Where there is a held-out set, it stops before the next charge if a model is no better than chance.
+
+    Exit code 0: finished. 3: waiting for labels. 6: a model is no better than chance.
     """
+    if settings and not go_on:
+        raise InvalidArgument("--set", ", ".join(settings), "given together with --go-on")
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
     try:
-        # A plain line: a spinner would get in the way of the bars that show how far reading and encoding are.
-        console.print("opening the data and the model …")
-        opened.load(tell=console.print)
-        status = opened.run()
+        # What it tells goes on in one line of a log, however long.
+        opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
+        status = opened.run(go_on=go_on, settings=settings or [])
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
         sys.exit(STOPPED)
@@ -136,8 +63,11 @@ def run_command(campaign: Folder, as_json: AsJson = False) -> None:
         console.print(status_view(status))
         if status.is_waiting:
             console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
-    if status.is_waiting:
-        sys.exit(WAITING)
+    if status.is_stopped:
+        words = what_may_help(campaign, opened.config.training.learning_rate)
+        console.print(words, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
+    if status.is_waiting or status.is_stopped:
+        sys.exit(WAITING if status.is_waiting else AT_CHANCE)
 
 
 def _how_to_continue(opened: Campaign, campaign: Path) -> str | None:
@@ -316,7 +246,6 @@ def export_model(
     card = to.with_name(to.name + ".json")
     require_free(to, card, force=force)
     facts = Campaign.open(campaign).export_model(to)
-    card.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:

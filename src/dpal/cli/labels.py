@@ -75,6 +75,8 @@ def import_(
         f"{counts['new']:,} new, {counts['corrected']:,} corrected, {counts['unchanged']:,} unchanged; "
         f"{missing:,} still missing ({INTERNAL}). Next: {status.next_step}"
     )
+    if status.stage == "finished" and counts["new"] + counts["corrected"]:
+        Console().print("The campaign is finished: these answers are recorded, but no model will be trained on them.")
     if counts["withdrawn"]:
         Console().print(f"{counts['withdrawn']:,} answers for withdrawn records were ignored ({INTERNAL}).")
 

@@ -4,6 +4,7 @@ Collecting them would publish that a rare class occurs.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,14 +35,19 @@ def class_names(classes: int | Sequence[str] | None) -> tuple[str, ...]:
         allowed = "names in quotes: without them, YAML reads no and yes as false and true"
         raise InvalidArgument("classes", list(classes), allowed)
     names = tuple(str(name) for name in classes)
-    if not names or len(set(names)) < len(names):
+    if not names or len(set(map(composed, names))) < len(names):
         raise InvalidArgument("classes", list(names), "names that all differ, at least one")
     return names
 
 
+def composed(text: str) -> str:
+    """The text with accents as parts of their letters. Some systems write ü as u and two dots, which looks the same."""
+    return unicodedata.normalize("NFC", text)
+
+
 def class_numbers(values: Sequence[object], ids: NDArray[np.str_], classes: tuple[str, ...]) -> NDArray[np.int64]:
     """One class number per record. A text is a name (or a number), a whole number a position; empty is unlabelled."""
-    by_name = {name: number for number, name in enumerate(classes)}
+    by_name = {composed(name): number for number, name in enumerate(classes)}
     plain = tuple(str(number) for number in range(len(classes)))
     # Classes called 1, 2, 3 and the label 2: the second or the third? Refused below.
     numeric_names = classes != plain and any(re.fullmatch(r"[-+]?\d*\.?\d+\.?", name.strip()) for name in classes)
@@ -65,7 +71,7 @@ def class_numbers(values: Sequence[object], ids: NDArray[np.str_], classes: tupl
 
 def _number(value: object, by_name: dict[str, int], plain: tuple[str, ...], numeric_names: bool) -> int | None:
     if isinstance(value, str):
-        text = value.strip()
+        text = composed(value.strip())
         if text in by_name:
             return by_name[text]
         return int(text) if text in plain and not numeric_names else None

@@ -44,6 +44,14 @@ class ImageRecords(Records):
     def form(self) -> Form:
         return {"": PartForm(dtype=np.dtype(np.uint8), shape=(self.channels, self.size, self.size))}
 
+    @property
+    def preparation(self) -> str:
+        kind = "grey" if self.channels == 1 else "colour"
+        return (
+            f"turned upright as EXIF says, cut to the middle square, resized to {self.size} × {self.size} pixels "
+            f"(Pillow, bilinear), converted to {kind}"
+        )
+
     def stamp(self) -> str:
         digest = hashlib.sha256()
         for name, encoded in zip(self.ids, self.encoded, strict=True):

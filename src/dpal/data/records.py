@@ -54,6 +54,11 @@ class Records(ABC):
         """How much memory one record takes once it is read."""
         return sum(part.dtype.itemsize * math.prod(part.shape) for part in self.form.values())
 
+    @property
+    def preparation(self) -> str | None:
+        """What was done to a record before it is read, for someone who repeats it elsewhere. None: nothing."""
+        return None
+
     def subset(self, positions: Positions) -> "Records":
         """Some of these records, in this order."""
         return Subset(self, positions)
@@ -79,6 +84,10 @@ class WrappedRecords(Records):
     @property
     def form(self) -> Form:
         return self._records.form
+
+    @property
+    def preparation(self) -> str | None:
+        return self._records.preparation
 
     def stamp(self) -> str:
         return self._records.stamp()
@@ -189,6 +198,10 @@ class Subset(Records):
     @property
     def form(self) -> Form:
         return self.whole.form
+
+    @property
+    def preparation(self) -> str | None:
+        return self.whole.preparation
 
     def stamp(self) -> str:
         return self.whole.stamp()

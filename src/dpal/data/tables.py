@@ -13,6 +13,7 @@ from dpal.imports import optional
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 # A clinic's note may be longer than the standard library's 131,072 characters.
 _LONGEST_CELL = 1 << 27
+_NO_COLUMN = "\0"
 
 
 def from_table(
@@ -51,6 +52,12 @@ def from_table(
         channels=channels,
         class_counts_are_public=class_counts_are_public,
     )
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of a table's columns."""
+    # A column that no table has: then all names come back.
+    return list(read_columns(path, [_NO_COLUMN], may_be_absent=[_NO_COLUMN]))
 
 
 def read_columns(path: Path, wanted: Sequence[str], *, may_be_absent: Sequence[str] = ()) -> Columns:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data import Pool
+from dpal.data.class_labels import composed
 from dpal.data.images import ImageRecords
 from dpal.data.records import Records, Subset, TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
@@ -160,7 +161,7 @@ def _class_meant(text: str, name: str, classes: tuple[str, ...]) -> str:
     """By name only: a number could be counted from 0 or from 1."""
     if text in classes:
         return text
-    alike = [class_name for class_name in classes if class_name.casefold() == text.casefold()]
+    alike = [known for known in classes if composed(known).casefold() == composed(text).casefold()]
     if len(alike) != 1:
         raise InvalidArgument(f"the answer for {name!r}", text, allowed_answers(classes))
     return alike[0]
@@ -209,4 +210,5 @@ def _rows(file: Path, wanted: list[str]) -> list[tuple[int, list[str]]]:
 def _heading(cell: str, wanted: Sequence[str]) -> str:
     """A column's name; id and label may be written in capitals."""
     text = cell.strip()
+    text = next((name for name in wanted if composed(name) == composed(text)), text)
     return text.lower() if text not in wanted and text.lower() in ("id", "label") else text

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpal.planning.setting import Setting
 from dpal.privacy.accountants import Accountant
 from dpal.privacy.calibration import noise_multiplier_for
-from dpal.privacy.mechanisms import PoissonSampledGaussian
+from dpal.privacy.mechanisms import Mechanism, PoissonSampledGaussian
 from dpal.privacy.renyi import DEFAULT_ORDERS, conversion, renyi_curve
 
 Array = NDArray[np.float64]
@@ -37,6 +37,7 @@ class NaivePhases:
             target_delta=setting.target_delta,
             phases=tuple(zip(rates, steps, strict=True)),
             accountant=setting.certifier if accountant is None else accountant,
+            history=setting.before,
         )
         return cls(setting=setting, rates=rates, steps=steps, noise_multiplier=noise)
 
@@ -50,11 +51,12 @@ class NaivePhases:
         # Algorithm 1: n_i = e / q_i.
         return tuple(max(1, round(setting.epochs / rate)) for rate in NaivePhases.naive_rates(setting))
 
-    def naive_history(self, phases: int) -> list[tuple[PoissonSampledGaussian, int]]:
-        return [
+    def naive_history(self, phases: int) -> list[tuple[Mechanism, int]]:
+        trained = [
             (PoissonSampledGaussian(sampling_probability=rate, noise_multiplier=self.noise_multiplier), steps)
             for rate, steps in zip(self.rates[:phases], self.steps[:phases], strict=True)
         ]
+        return [*self.setting.before, *trained]
 
     def decisive_order(self) -> float:
         """The Rényi order that gives the initial group's ε."""

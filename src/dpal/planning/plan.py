@@ -12,7 +12,7 @@ from dpal.privacy import checks
 from dpal.selection.registry import selection_from_json
 from dpal.selection.selection import Selection
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _PLANNER = re.compile(r"[a-z][a-z-]*|[\w.]+:[\w.]+")
 
 
@@ -48,6 +48,8 @@ class Schedule:
 
     phases: tuple[Phase, ...]
     selections: tuple[Selection, ...]
+    # Of the private mean before them, which is part of the setting; None: no mean.
+    mean_noise_multiplier: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,15 @@ class Plan:
     # The ε of the promise: for every record, whichever selection takes it, or none.
     epsilon: float
     remark: str = ""
+
+    @property
+    def schedule(self) -> Schedule:
+        """What is to be done, in order."""
+        return Schedule(
+            phases=self.phases,
+            selections=self.selections,
+            mean_noise_multiplier=self.setting.mean_noise_multiplier,
+        )
 
     @property
     def selection_is_private(self) -> bool:

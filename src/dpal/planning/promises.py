@@ -54,7 +54,7 @@ WORDS = {
             "The initial set is public, or it was drawn at random without looking at any record.",
             f"{_COVERED} every cut.",
             "Which records were asked for or skipped, their number, labels, times and invoices stay inside for good.",
-            "The scaling of inputs is a public constant: nothing about it was computed from the pool.",
+            "The scaling of inputs is public or a planned private mean: nothing else about it comes from the pool.",
             "Whenever a phase is trained, more than one record has a label.",
             "Labels, skips and corrections of a record depend on it and on what was released before, on nothing else.",
             "Labelling rounds end at a set time or when every answer is there, never at a certain number of labels.",
@@ -78,6 +78,12 @@ WORDS = {
         ),
     ),
 }
+
+
+def released_words(plan: Plan) -> list[str]:
+    """What a campaign with this plan releases."""
+    mean = ["a private mean of the features of all records in the pool"] if plan.setting.mean is not None else []
+    return [*mean, *WORDS[plan.setting.promise].released]
 
 
 def expected_labels(plan: Plan) -> tuple[int, ...]:

@@ -83,6 +83,11 @@ class PlanRequest:
         help="pld (tight) or rdp (comparable with the paper).",
         metavar="|".join(ACCOUNTANTS),
     )
+    mean_noise_multiplier: float | None = _option(
+        None,
+        help="The noise multiplier of a private mean of the pool's features, for heads on an encoder. Default: none.",
+        flag="--mean-noise",
+    )
 
     def resolve(self, pool_size: int) -> Setting:
         """The setting for a pool of this size, the initial set included, with every default filled in."""
@@ -110,6 +115,7 @@ class PlanRequest:
             selection_aim=self.selection_aim,
             accounting=self.accounting,
             accountant=self.accountant,
+            mean_noise_multiplier=self.mean_noise_multiplier,
         )
 
     def _initial(self, pool: int, promise: str) -> int:

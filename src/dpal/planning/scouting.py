@@ -58,6 +58,7 @@ class Scouting:
             noise_multiplier=noise,
             steps=rounds * short,
             accountant=setting.searcher,
+            history=setting.before,
         )
         rate = min(rate, setting.batch_size / setting.initial_size)
         # While scouting, everyone who is labelled trains at the same rate; the last phase makes up for what is left.
@@ -86,4 +87,5 @@ class Scouting:
             target_delta=setting.target_delta,
             phases=((rate, steps),),
             accountant=setting.searcher,
+            history=setting.before,
         )

@@ -8,6 +8,7 @@ from dpal.errors import InvalidArgument
 from dpal.privacy import checks
 from dpal.privacy.accountants import Accountant, accountant_named
 from dpal.privacy.campaign_accounting import ACCOUNTINGS
+from dpal.privacy.mechanisms import Gaussian
 from dpal.selection.registry import selection_kind
 from dpal.selection.selection import AIMS, PROMISES, Selection, SelectionBudget
 
@@ -33,6 +34,8 @@ class Setting:
     selection_aim: str
     accounting: str
     accountant: str
+    # The noise multiplier of a private mean of the whole pool, released before anything else. None: no mean.
+    mean_noise_multiplier: float | None
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -44,6 +47,12 @@ class Setting:
             store(self, name, _size(name, getattr(self, name)))
         store(self, "query_sizes", tuple(_size("a query size", size) for size in self.query_sizes))
         accountant_named(self.accountant)
+        if self.mean_noise_multiplier is not None:
+            noise = checks.noise("mean_noise_multiplier", self.mean_noise_multiplier)
+            store(self, "mean_noise_multiplier", noise)
+            if self.accounting == "basic":
+                allowed = "renyi or branch with a private mean: the paper's has none"
+                raise InvalidArgument("accounting", self.accounting, allowed)
         if not isinstance(self.free_query_sizes, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument("free_query_sizes", self.free_query_sizes, "true or false")
         if self.accounting not in ACCOUNTINGS:
@@ -77,6 +86,17 @@ class Setting:
     @property
     def unlabelled_before_query(self) -> tuple[int, ...]:
         return tuple(self.pool_size - labelled for labelled in self.labelled_by_phase[:-1])
+
+    @property
+    def mean(self) -> Gaussian | None:
+        """The private mean that every record of the pool is part of."""
+        noise = self.mean_noise_multiplier
+        return None if noise is None else Gaussian(noise_multiplier=noise)
+
+    @property
+    def before(self) -> tuple[tuple[Gaussian, int], ...]:
+        """What every record of the pool is part of before the first phase."""
+        return () if self.mean is None else ((self.mean, 1),)
 
     @property
     def certifier(self) -> Accountant:

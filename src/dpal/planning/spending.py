@@ -18,7 +18,7 @@ class Spending:
     """ε at one time: of each group so far, of the records not selected so far, and of the whole campaign."""
 
     groups: tuple[float, ...]
-    # Training alone, without selections.
+    # Training and the mean, without selections.
     trained: tuple[float, ...]
     unselected: float
     campaign: float
@@ -57,23 +57,25 @@ def spending(setting: Setting, schedule: Schedule, phases_done: int, accountant:
     delta = setting.target_delta
     # All groups at once is much faster than group by group.
     accountant.prepare(steps_of(phases[-1]))
-    trained = tuple(accountant.epsilon(history, delta) for history in training)
+    trained = tuple(accountant.epsilon((*setting.before, *history), delta) for history in training)
     if setting.accounting == "basic":
         costs = [math.fsum(pure_epsilon(kind) for kind in mechanisms_before(group)) for group in range(groups)]
         own = [alone + cost for alone, cost in zip(trained, costs, strict=True)]
         return Spending(groups=tuple(own), trained=trained, unselected=costs[-1], campaign=max(*own, costs[-1]))
     if setting.accounting == "renyi":
         histories = [
-            (*history, *((kind, 1) for kind in mechanisms_before(group))) for group, history in enumerate(training)
+            (*setting.before, *history, *((kind, 1) for kind in mechanisms_before(group)))
+            for group, history in enumerate(training)
         ]
         own = [accountant.epsilon(history, delta) for history in histories]
-        unselected = accountant.epsilon([(kind, 1) for kind in mechanisms_before(groups - 1)], delta)
-        campaign = CampaignHistory(training=training, selections=released)
+        paid_by_all = [*setting.before, *((kind, 1) for kind in mechanisms_before(groups - 1))]
+        unselected = accountant.epsilon(paid_by_all, delta)
+        campaign = CampaignHistory(training=training, selections=released, mean=setting.mean)
         joint = campaign_epsilon(campaign, delta=delta, accounting="renyi", accountant=accountant)
         return Spending(groups=tuple(own), trained=trained, unselected=unselected, campaign=joint)
     # Branch: which later group takes a record is an outcome, so all records outside the initial group share one ε.
     # Beyond what the promise asks, no group's training alone may cost more than that.
-    outside = CampaignHistory(training=((), *training[1:]), selections=released)
+    outside = CampaignHistory(training=((), *training[1:]), selections=released, mean=setting.mean)
     joint = campaign_epsilon(outside, delta=delta, accounting="branch", accountant=accountant)
     own = (trained[0], *(max(joint, alone) for alone in trained[1:]))
     return Spending(groups=own, trained=trained, unselected=joint, campaign=max(joint, *own))

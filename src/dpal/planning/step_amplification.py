@@ -108,8 +108,9 @@ def _levels(costs: Spending, selected: Array) -> Array:
 
 def _selection_costs(context: NaivePhases, selections: tuple[Selection, ...], order: float, groups: int) -> Array:
     """What selection costs each group before it trains: exact for basic accounting, else at the decisive order."""
+    # Under basic accounting there is no mean.
+    before = float(renyi_curve(context.setting.before, (order,))[0])
     costs = [0.0]
-    before = 0.0
     for selection in selections[: groups - 1]:
         everyone, taken, passed = selection.costs(context.setting.accounting, order)
         costs.append(before + everyone + taken)
@@ -124,7 +125,7 @@ def _spent_curves(
     renyi_curve([(step, 1) for step in steps_of(phases[-1])], tuple(orders))
     rows: list[Array] = []
     for group in range(groups):
-        history = list(training_history(phases, group))
+        history = [*context.setting.before, *training_history(phases, group)]
         if context.setting.accounting == "renyi":
             history += [(kind, 1) for selection in selections[:group] for kind in selection.released.mechanisms()]
         rows.append(renyi_curve(history, tuple(orders)))

@@ -15,6 +15,7 @@ def campaign_epsilon(campaign: CampaignHistory, *, delta: float, accounting: str
     delta = checks.open_probability("delta", delta)
     if _checked(accounting) != "basic":
         return accountant.campaign_epsilon(campaign, delta, follow_branches=accounting == "branch")
+    _require_no_mean(campaign)
     spent = _pure_spending(campaign)
     trained = [accountant.epsilon(history, delta) for history in campaign.training]
     return max(*(before + own for before, own in zip(spent, trained, strict=True)), spent[-1])
@@ -25,6 +26,7 @@ def campaign_delta(campaign: CampaignHistory, *, epsilon: float, accounting: str
     epsilon = checks.non_negative("epsilon", epsilon)
     if _checked(accounting) != "basic":
         return accountant.campaign_delta(campaign, epsilon, follow_branches=accounting == "branch")
+    _require_no_mean(campaign)
     spent = _pure_spending(campaign)
     if spent[-1] > epsilon:
         return 1.0
@@ -36,6 +38,11 @@ def _checked(accounting: str) -> str:
     if accounting not in ACCOUNTINGS:
         raise InvalidArgument("accounting", accounting, f"one of {', '.join(ACCOUNTINGS)}")
     return accounting
+
+
+def _require_no_mean(campaign: CampaignHistory) -> None:
+    if campaign.mean is not None:
+        raise InvalidArgument("accounting", "basic", "renyi or branch with a private mean: the paper's has none")
 
 
 def _pure_spending(campaign: CampaignHistory) -> list[float]:

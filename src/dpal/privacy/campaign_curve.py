@@ -30,7 +30,9 @@ def campaign_curve(
         for selection, trained in zip(reversed(campaign.selections), reversed(training[1:]), strict=True):
             log_moment = _before(selection, trained, log_moment, alpha, direction, follow_branches)
         worst = np.maximum(worst, log_moment)
-    return checked_curve(worst / (alpha - 1))
+    # The mean comes first and its moment is a factor of every life's, whatever follows from it (docs/maths/mean.md).
+    before = renyi_curve([] if campaign.mean is None else [(campaign.mean, 1)], orders)
+    return checked_curve(worst / (alpha - 1) + before)
 
 
 def _before(

@@ -1,7 +1,8 @@
 """A campaign as one record may live through it: selections, and training with the group that takes it.
 
-Group 0 is labelled from the start. Selection j (0, 1, …) meets every record not yet taken; a record it takes
-trains from then on with group j + 1. A record never taken pays for the selections alone.
+Every record of the pool may be part of a private mean first. Group 0 is labelled from the start. Selection j (0, 1, …)
+meets every record not yet taken; a record it takes trains from then on with group j + 1. A record never taken pays for
+the mean and the selections alone.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,15 @@ from dataclasses import dataclass
 from dpal.errors import InvalidArgument
 from dpal.privacy.history import History, canonical
 from dpal.privacy.losses import loss_range
-from dpal.privacy.mechanisms import BernoulliSelection, DiscreteLaplace, Exponential, Laplace, Mechanism, PureDP
+from dpal.privacy.mechanisms import (
+    BernoulliSelection,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PureDP,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +42,8 @@ class CampaignHistory:
 
     training: tuple[History, ...]
     selections: tuple[Released, ...] = ()
+    # What every record of the pool is part of before anything else: a private mean.
+    mean: Gaussian | None = None
 
     def __post_init__(self) -> None:
         if len(self.training) != len(self.selections) + 1:

@@ -13,7 +13,7 @@ from dpal.privacy import checks
 from dpal.privacy.campaign_curve import branch_options
 from dpal.privacy.campaign_history import CampaignHistory, Released, pure_epsilon
 from dpal.privacy.losses import Direction, loss_cells, loss_range
-from dpal.privacy.mechanisms import BernoulliSelection, Mechanism
+from dpal.privacy.mechanisms import BernoulliSelection, Gaussian, Mechanism
 from dpal.privacy.pld import DEFAULT_INTERVAL, privacy_profile
 from dpal.privacy.search import bracket, safe_crossing
 
@@ -24,6 +24,8 @@ Profile: TypeAlias = Callable[[Array], Array]
 _MOST_POINTS = 1024
 # A selection's own losses are rounded, upwards, to this many values where they are continuous.
 _SELECTION_LOSSES = 128
+# The losses of a private mean, likewise.
+_MEAN_LOSSES = 512
 _LARGEST_EPSILON = 1e3
 
 
@@ -37,16 +39,22 @@ class CampaignProfile:
     training: Mapping[Direction, tuple[Profile, ...]]
     selections: tuple[Released, ...]
     follow_branches: bool = True
+    mean: Gaussian | None = None
 
     @classmethod
     def of(
         cls, campaign: CampaignHistory, interval: float = DEFAULT_INTERVAL, *, follow_branches: bool = True
     ) -> "CampaignProfile":
+        # The initial group is public, so its mean and its training are one history.
+        before = () if campaign.mean is None else ((campaign.mean, 1),)
+        histories = ((*campaign.training[0], *before), *campaign.training[1:])
         training = {
-            direction: tuple(privacy_profile(history, direction, interval).delta for history in campaign.training)
+            direction: tuple(privacy_profile(history, direction, interval).delta for history in histories)
             for direction in Direction
         }
-        return cls(training=training, selections=campaign.selections, follow_branches=follow_branches)
+        return cls(
+            training=training, selections=campaign.selections, follow_branches=follow_branches, mean=campaign.mean
+        )
 
     def delta(self, epsilon: float) -> float:
         """δ at this ε, which may be negative."""
@@ -54,7 +62,7 @@ class CampaignProfile:
         worst = 0.0
         for direction, profiles in self.training.items():
             first_group = float(profiles[0](asked)[0])
-            later_groups = float(self._after(0, asked, direction)[0])
+            later_groups = float(self._after_mean(asked, direction)[0])
             worst = max(worst, first_group, later_groups)
         return worst
 
@@ -70,6 +78,20 @@ class CampaignProfile:
 
         ends = bracket(gap, start=1.0, stride=1.0, safest=_LARGEST_EPSILON, boldest=0.0)
         return math.inf if ends is None else safe_crossing(gap, safe=ends[0], unsafe=ends[1], gap_tolerance=1e-9)
+
+    def _after_mean(self, asked: Array, direction: Direction) -> Array:
+        """δ at the asked ε for records outside the initial group, the private mean included.
+
+        δ = E over the mean's loss of the worst that may follow it: which selection takes a record may depend on the
+        mean, so the maximum over lives is inside (docs/maths/mean.md).
+        """
+        if self.mean is None:
+            return self._after(0, asked, direction)
+        low, high = loss_range(self.mean)
+        losses = loss_cells(self.mean, (high - low) / _MEAN_LOSSES).distribution(direction)
+        after = asked[:, None] - losses.losses[None, :]
+        following = self._tabulated(0, after.ravel(), direction)
+        return losses.infinite + following(after.ravel()).reshape(after.shape) @ losses.probabilities
 
     def _after(self, level: int, asked: Array, direction: Direction) -> Array:
         """δ at the asked ε for a record that the selections before this one have passed over."""

@@ -10,6 +10,7 @@ from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
 from dpal.planning.promises import WORDS, by_phase, expected_labels
 from dpal.reports.assumptions import assumptions_of
+from dpal.reports.held_out_data import held_out_data, measurements
 from dpal.reports.plain_words import exactly, little_because, worst_case
 from dpal.selection.selection import INSIDE
 
@@ -47,7 +48,8 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "labels_by_phase": labels_by_phase(state.groups, plan),
         "labels_are_planned": labels_are_planned(plan),
         "labels_in_all": sum(expected_labels(plan)) if labels_are_planned(plan) else status.asked,
-        "metrics": [{"phase": fact.phase + 1, "records": fact.records, **fact.metrics} for fact in state.evaluated],
+        "metrics": measurements(state.evaluated),
+        "held_out": held_out_data(state.evaluated, state.created.classes),
         # Not covered by the promise: the number of skipped records depends on the records, and times on random draws.
         "internal": {
             "stage": status.stage,

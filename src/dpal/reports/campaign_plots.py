@@ -1,4 +1,4 @@
-"""Figures of campaigns: privacy spent, and how good the model became by labels and by ε."""
+"""Figures of campaigns: privacy spent, how good the model became, and what it is good at."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from dpal.reports.figures import COLOURS, RC, line_style
+from dpal.reports.figures import COLOURS, RC, honest_limits, line_style
 from dpal.reports.plain_words import labels_axis
 
+_MOST_BARS = 24
 _NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC"}
 
 
@@ -33,11 +34,87 @@ def learning_figure(reports: Mapping[str, Mapping[str, Any]], metric: str) -> Fi
         by_epsilon.set_xlabel("ε spent so far")
         by_labels.set_ylabel(f"{_NAMES.get(metric, metric)} on the held-out set")
         by_labels.yaxis.set_major_formatter(PercentFormatter(1.0))
-        for axes in (by_labels, by_epsilon):
-            axes.margins(y=0.15)
-        if len(reports) > 1:
-            by_labels.legend(loc="lower right")
+        reference = _reference(next(iter(reports.values())), metric)
+        drawn = [
+            measured[metric] for report in reports.values() for measured in report["metrics"] if metric in measured
+        ]
+        by_labels.set_ylim(honest_limits(drawn, None if reference is None else reference[1]))
+        if reference is not None:
+            for axes in (by_labels, by_epsilon):
+                axes.axhline(reference[1], color="0.3", linestyle="--", linewidth=1.2, label=reference[0])
+        if len(reports) > 1 or reference is not None:
+            by_labels.legend(loc="best")
         return figure
+
+
+def _reference(report: Mapping[str, Any], metric: str) -> tuple[str, float] | None:
+    """What a model has to beat, by name: the most frequent class, or chance. None if it was not recorded."""
+    held_out = report.get("held_out")
+    if held_out is None:
+        return None
+    if metric == "accuracy" and held_out["majority"] is not None:
+        # A dollar sign would start a formula.
+        name = str(held_out["majority_class"]).replace("$", r"\$")
+        return f"always '{name}': {held_out['majority']:.1%}", held_out["majority"]
+    if metric in ("balanced_accuracy", "auc") and held_out["chance"] is not None:
+        return f"chance: {held_out['chance']:.1%}", held_out["chance"]
+    return None
+
+
+def held_out_figure(held_out: Mapping[str, Any]) -> Figure:
+    """Recall (or AUC) by class, and whether the model is right as often as it is sure: shares of the held-out set."""
+    with mpl.rc_context(rc=RC):
+        figure = Figure(figsize=(8.2, 3.4), layout="constrained")
+        by_class, reliability = figure.subplots(1, 2)
+        _draw_classes(by_class, held_out)
+        _draw_reliability(reliability, held_out)
+        return figure
+
+
+def _draw_classes(axes: Axes, held_out: Mapping[str, Any]) -> None:
+    measure = "auc" if held_out["several_labels"] else "recall"
+    # The classes with the most records, at the top; more bars than this could not be told apart.
+    shown = sorted(held_out["by_class"], key=lambda one: -one["records"])[:_MOST_BARS]
+    places = list(range(len(shown)))
+    axes.barh(places, [one[measure] or 0.0 for one in shown], color=COLOURS[0], height=0.7)
+    names = [str(one["class"])[:24].replace("$", r"\$") for one in shown]
+    axes.set_yticks(places, [f"{name} ({one['records']:,})" for name, one in zip(names, shown, strict=True)])
+    axes.tick_params(axis="y", labelsize=6 if len(shown) > 12 else 8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    if held_out["chance"] is not None:
+        axes.axvline(held_out["chance"], color="0.3", linestyle="--", linewidth=1.2, label="chance")
+        axes.legend(loc="best")
+    of = "" if len(shown) == len(held_out["by_class"]) else f", the {len(shown)} largest of {len(held_out['by_class'])}"
+    axes.set_xlabel(f"{'AUC' if measure == 'auc' else 'recall'} by class (held-out records){of}")
+
+
+def _draw_reliability(axes: Axes, held_out: Mapping[str, Any]) -> None:
+    bins, answers = held_out["calibration"], sum(one["answers"] for one in held_out["calibration"])
+    axes.plot([0, 1], [0, 1], color="0.3", linestyle="--", linewidth=1.2, label="perfectly calibrated")
+    axes.plot(
+        [one["confidence"] for one in bins],
+        [one["right"] / one["answers"] for one in bins],
+        color=COLOURS[1],
+        alpha=0.5,
+    )
+    axes.scatter(
+        [one["confidence"] for one in bins],
+        [one["right"] / one["answers"] for one in bins],
+        # By area, so that few answers look like few.
+        s=[8 + 160 * one["answers"] / answers for one in bins],
+        color=COLOURS[1],
+        label="this model (size: number of answers)",
+    )
+    several = held_out["several_labels"]
+    axes.set_xlabel("probability of a class" if several else "confidence of the answer")
+    axes.set_ylabel("share that has the class" if several else "share that is right")
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(0, 1.02)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0))
+    axes.legend(loc="best")
 
 
 def spending_figure(report: Mapping[str, Any]) -> Figure:

@@ -9,7 +9,7 @@ from dpal.campaign.status import Status
 from dpal.campaign.verification import Verification
 from dpal.planning.promises import WORDS
 from dpal.privacy.rounding import rounded_up
-from dpal.reports.plain_words import exactly, guess_sentence, little_because, spaced
+from dpal.reports.plain_words import exactly, guess_sentence, little_because
 
 NOT_PRIVATE = "NOT PRIVATE: made with a seed or a selection that protects nobody. For simulations only."
 # Shown above every number that depends on private records.
@@ -39,9 +39,10 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
         table.add_row("", Text(words, style="bold red"))
     if status.encoder is not None:
         table.add_row("encoder", Text(status.encoder))
-    for metrics in status.metrics:
-        shown = ", ".join(f"{spaced(name)} {value:.1%}" for name, value in metrics.items() if name != "phase")
-        table.add_row(f"phase {metrics['phase']:.0f}", shown)
+    for metrics, words in zip(status.metrics, status.held_out_in_words, strict=True):
+        table.add_row(f"phase {metrics['phase']:.0f}", Text(f"{words}."))
+    for phase in status.went_on_after:
+        table.add_row("", f"told to go on after phase {phase}, although its model is no better than chance")
     return _flagged(Group(table, Text(f"\n{INTERNAL}", style="yellow"), _internal(status)), status.is_private)
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from dpal import __version__
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
-from dpal.campaign.ledger import Ledger, phase_of, training_body
+from dpal.campaign.ledger import Ledger, mean_body, phase_of, training_body
 from dpal.campaign.reader import plan_hash
 from dpal.campaign.state import State
 from dpal.campaign.status import encoder_words
@@ -19,14 +19,14 @@ from dpal.errors import DpalError, InvalidArgument
 from dpal.planning.certification import read_plan
 from dpal.planning.documents import require_same
 from dpal.planning.plan import Plan
-from dpal.planning.promises import WORDS
+from dpal.planning.promises import WORDS, released_words
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
 from dpal.reports.signature import PUBLIC_KEY, SIGNATURE, checked_signature
 from dpal.selection.registry import selection_from_json
 
-VERSION = 3
+VERSION = 4
 ADJACENCY = "zero-out: one record replaced by a blank"
 UNIT = "one record"
 # ε is stated with this many decimals, rounded up; a stated ε may be this much above the recomputed one.
@@ -118,13 +118,14 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
             for number, epsilon in enumerate(spent.groups)
         ],
         "mechanisms": _mechanisms(ledger),
-        "released": list(words.released),
+        "released": released_words(plan),
         "not_released": list(words.not_released),
         "assumptions": assumptions_of(
             promise=setting.promise, accountant=setting.accountant, foreign_code=stated["foreign_code"]
         ),
         "plan_hash": plan_hash(plan.to_json()),
         "charges": {
+            "mean": mean_body(ledger.mean_noise_multiplier),
             "phases": [_with_lists(training_body(phase)) for phase in ledger.phases],
             "selections": [selection.to_json() for selection in ledger.selections],
         },
@@ -154,7 +155,12 @@ def _mechanisms(ledger: Ledger) -> list[dict[str, Any]]:
         {"where": f"query {number}", "times": 1, **selection.to_json()}
         for number, selection in enumerate(ledger.selections, start=1)
     ]
-    return [*trained, *selected]
+    mean = [
+        {"mechanism": "Gaussian", "where": "mean of the pool's features", "times": 1, **body}
+        for body in [mean_body(ledger.mean_noise_multiplier)]
+        if body is not None
+    ]
+    return [*mean, *trained, *selected]
 
 
 def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence[int]) -> str:
@@ -220,6 +226,7 @@ def _ledger(charges: Mapping[str, Any]) -> Ledger:
             for number, phase in enumerate(charges["phases"])
         ),
         selections=tuple(selection_from_json(selection) for selection in charges["selections"]),
+        mean_noise_multiplier=None if charges["mean"] is None else charges["mean"]["noise_multiplier"],
     )
 
 
@@ -249,5 +256,8 @@ def _require_planned(plan: Plan, ledger: Ledger) -> None:
         require_same(f"the certificate: charges: phases[{number}]", stated, true)
     for number, (charged, planned) in enumerate(zip(ledger.selections, plan.selections, strict=False)):
         require_same(f"the certificate: charges: selections[{number}]", charged.to_json(), planned.to_json())
+    planned_mean = mean_body(plan.setting.mean_noise_multiplier)
+    if ledger.mean_noise_multiplier is not None or ledger.phases:
+        require_same("the certificate: charges: mean", mean_body(ledger.mean_noise_multiplier), planned_mean)
     if len(ledger.phases) > len(plan.phases) or len(ledger.selections) > len(plan.selections):
         raise InvalidArgument("the certificate: charges", "more than planned", "at most what the plan has")

@@ -1,6 +1,7 @@
 """The look of every figure, colour-blind safe (Okabe and Ito) and readable at column width; figures inside pages."""
 
 import io
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib as mpl
@@ -35,3 +36,12 @@ def as_svg(figure: Figure) -> str:
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
+
+
+def honest_limits(values: Iterable[float], reference: float | None) -> tuple[float, float]:
+    """Limits of an axis for shares: from what needs no model (or the lowest value, if it is lower) up to 1.
+
+    An axis that ends where the values end makes a steep rise of a tenth of a point. Without a reference, all of it.
+    """
+    low = 0.0 if reference is None else min([reference, *values])
+    return low - 0.04 * (1.0 - low), 1.0

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpal.planning.objective import objective
-from dpal.planning.plan import Plan, Schedule
+from dpal.planning.plan import Plan
 from dpal.planning.promises import WORDS, expected_labels
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly, little_because, parameter, worst_case
@@ -39,7 +39,7 @@ _CUT_NOTE = (
 
 def plan_view(plan: Plan) -> RenderableType:
     """The promise, the phases, the selections and what each group pays."""
-    parts: list[RenderableType] = [_promise(plan), *_meaning(plan), _phases(plan)]
+    parts: list[RenderableType] = [_promise(plan), *_meaning(plan), *_mean(plan), _phases(plan)]
     if plan.selections:
         cuts = [selection for selection in plan.selections if isinstance(selection, CutSelection)]
         parts += [_cuts(plan, cuts)] if len(cuts) == len(plan.selections) else [_selections(plan)]
@@ -78,6 +78,19 @@ def _meaning(plan: Plan) -> list[RenderableType]:
     warning = [] if little is None else [Panel(Text(little, style="bold red"), border_style="red")]
     words = WORDS[plan.setting.promise]
     return [*warning, Text(worst_case(*promise)), Text(f"{words.short}\n", style="bold"), Text(f"{words.meaning}\n")]
+
+
+def _mean(plan: Plan) -> list[RenderableType]:
+    setting = plan.setting
+    if setting.mean is None:
+        return []
+    alone = rounded_up(setting.certifier.epsilon(setting.before, setting.target_delta), 4)
+    return [
+        Text(
+            f"First, a private mean of the features of all {setting.pool_size:,} records is released: noise multiplier "
+            f"{setting.mean.noise_multiplier:g}, ε = {alone:.4f} by itself, part of every ε below.\n"
+        )
+    ]
 
 
 def _phases(plan: Plan) -> Table:
@@ -183,7 +196,6 @@ def comparison(plans: dict[str, Plan | str]) -> RenderableType:
             continue
         noises = [phase.noise_multiplier for phase in plan.phases]
         spread = f"{min(noises):.2f}" if max(noises) - min(noises) < 0.005 else f"{min(noises):.2f} – {max(noises):.2f}"
-        schedule = Schedule(phases=plan.phases, selections=plan.selections)
         table.add_row(
             name,
             f"{rounded_up(plan.epsilon, 4):.4f}",
@@ -191,7 +203,7 @@ def comparison(plans: dict[str, Plan | str]) -> RenderableType:
             str(len(plan.phases)),
             f"{sum(phase.steps for phase in plan.phases):,}",
             spread,
-            f"{objective(schedule, tuple(group.size for group in plan.groups)):.3g}",
+            f"{objective(plan.schedule, tuple(group.size for group in plan.groups)):.3g}",
         )
         if plan.remark:
             remarks.append(Text(f"{name}: {plan.remark}"))

@@ -103,6 +103,7 @@ class Learner:
         randomness: Randomness,
         description: str,
         after_step: Callable[[int], None],
+        later_records: float = 0.0,
     ) -> PhaseResult:
         """One phase of the plan. `targets` has one row per record; only the rows of the groups are used."""
         with self._deterministic(randomness):
@@ -118,12 +119,20 @@ class Learner:
                 average=self.average,
                 after_step=after_step,
                 description=description,
+                later_records=later_records,
             )
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
         """The logits of records of the pool."""
         with self._deterministic(randomness), self._best():
-            return logits(self.model, self.source, positions, passes=passes, precision=self.compute.precision)
+            return logits(
+                self.model,
+                self.source,
+                positions,
+                passes=passes,
+                precision=self.compute.precision,
+                words="scoring the pool",
+            )
 
     def logits_of(self, records: Readable) -> NDArray[np.float32]:
         """The logits of other records, such as a held-out set."""

@@ -24,7 +24,7 @@ from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.synthetic_records import synthetic_like
 from dpal.training.noise import gaussian_noise
 from dpal.training.optimizers import optimizer_for
-from dpal.training.progress import StepProgress
+from dpal.training.progress import StepProgress, doing
 from dpal.training.sampling import BLANK, most_drawn, physical_rows, poisson_draw, seated
 from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 from dpal.training.sources import Source
@@ -62,12 +62,14 @@ def train_phase(
     average: WeightAverage | None = None,
     after_step: Callable[[int], None] | None = None,
     description: str = "training",
+    later_records: float = 0.0,
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
 
     Training happens on the model's device. The optimizer is the one of the settings unless one is given. A record that
     belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn and takes its
-    seat like any other, so that nothing but its own gradient depends on what it holds.
+    seat like any other, so that nothing but its own gradient depends on what it holds. `later_records` are the records
+    that later phases are expected to draw, for an estimate of the time.
     """
     groups = _checked_groups(groups)
     compute = compute or ComputeSettings()
@@ -83,7 +85,8 @@ def train_phase(
     # whether training has diverged.
     real = source.batch(np.resize(members[members != BLANK], _SYNTHETIC_RECORDS))
     sample = _augmented(synthetic_like(real), settings.augmentation, generator)
-    engine = _engine(model, loss, sample, settings, compute)
+    with doing(f"{description}: checking the engine on synthetic records"):
+        engine = _engine(model, loss, sample, settings, compute)
     rows = physical_rows(phase.expected_batch_size, compute.max_physical_batch_size, one_at_a_time=device.type != "cpu")
     engine.physical_records = rows
     engine.step_records = most_drawn(phase.expected_batch_size, len(source))
@@ -95,7 +98,9 @@ def train_phase(
         engine.compiled = False
     model.train()
     seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
-    with StepProgress(description, phase.steps) as progress:
+    with StepProgress(
+        description, phase.steps, batch_size=phase.expected_batch_size, later_records=later_records
+    ) as progress:
         for step in range(phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
             batches = [batch for batch in seated(draw, rows, seats) if (batch != BLANK).any()]
@@ -111,7 +116,7 @@ def train_phase(
             optimizer.step()
             if average is not None:
                 average.update()
-            progress.step(phase.expected_batch_size)
+            progress.step()
             if (step + 1) % _STEPS_BETWEEN_CHECKS == 0 or step + 1 == phase.steps:
                 _stop_if_diverged(model, loss, sample, step)
             if after_step is not None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dpal.errors import DpalError, InvalidArgument
 from dpal.training.batches import called, record_count
 from dpal.training.engines.engine_checks import buffers_kept, modes_kept
+from dpal.training.progress import counted
 from dpal.training.settings import require_precision
 from dpal.training.sources import Source
 
@@ -22,6 +23,7 @@ def logits(
     batch_size: int = 512,
     passes: int = 1,
     precision: str = "float32",
+    words: str = "predicting",
 ) -> NDArray[np.float32]:
     """The logits of these records: (records, classes), or with passes above 1 (passes, records, classes).
 
@@ -39,7 +41,8 @@ def logits(
         if passes > 1:
             _dropout_on(model)
         with torch.no_grad(), torch.autocast(device_type, torch.bfloat16, enabled=precision == "bf16"):
-            for batch, _ in source.stream(_batches(positions, batch_size)):
+            batches = source.stream(_batches(positions, batch_size))
+            for batch, _ in counted(batches, words, total=len(positions), each=batch_size):
                 by_pass = [called(model, batch).float() for _ in range(passes)]
                 shape = tuple(by_pass[0].shape)
                 if shape[0] != record_count(batch) or len(shape) != 2:

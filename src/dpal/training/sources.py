@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dpal.errors import InvalidArgument
 from dpal.training.batches import Batch, record_count, rows
+from dpal.training.progress import counted
 from dpal.training.settings import Scaling
 
 _CHUNK = 1024
@@ -149,7 +150,7 @@ def _whole(records: Readable, device: torch.device) -> Batch:
     """All records, moved in chunks, so that memory holds them once."""
     values: dict[str, Tensor] = {}
     single = False
-    for start in range(0, len(records), _CHUNK):
+    for start in counted(range(0, len(records), _CHUNK), "reading records", total=len(records), each=_CHUNK):
         chunk = _to_device(records.read(np.arange(start, min(start + _CHUNK, len(records)))), device)
         single = isinstance(chunk, Tensor)
         named = {"": chunk} if isinstance(chunk, Tensor) else chunk

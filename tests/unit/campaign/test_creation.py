@@ -50,7 +50,7 @@ def test_yaml_that_reads_no_as_false_is_noticed() -> None:
 def test_classes_called_by_numbers_can_be_simulated(tmp_path: Path) -> None:
     pool = replace(linear_pool(), classes=("1", "2"))
     campaign = made(tmp_path / "c", pool=pool, oracle="simulated")
-    assert campaign.run().stage == "finished"
+    assert campaign.run(go_on=True).stage == "finished"
     labels = dict(zip(pool.ids.tolist(), pool.labels.tolist(), strict=True))
     assert all(labels[name] == answer for name, answer in campaign.state().answers.items())
 

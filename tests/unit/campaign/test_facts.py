@@ -8,15 +8,18 @@ from small_facts import charged_selection, charged_training, created, selected
 from dpal.campaign.facts import (
     KINDS,
     Answered,
+    ChargedMean,
     Closed,
     Evaluated,
     Fact,
     Finished,
     GivenUp,
+    MeanReleased,
     Produced,
     Resumed,
     Selected,
     Trained,
+    WentOn,
     Withdrawn,
     from_text,
     to_text,
@@ -26,6 +29,8 @@ from dpal.errors import DamagedCampaign
 MODEL = {"charge": 4, "phase": 0, "sha256": "a" * 64, "export_sha256": "b" * 64, "engine": "fused", "seconds": 1.5}
 FACTS = [
     created(seed=7, initial=("r1", "r2")),
+    ChargedMean(noise_multiplier=10.0),
+    MeanReleased(charge=2, mean=(0.1 + 0.2, -0.0)),
     charged_selection(),
     charged_training(1),
     selected(2, "ä", "b", retired=("c",)),
@@ -38,6 +43,7 @@ FACTS = [
     Resumed(charge=4),
     Withdrawn(ids=("b",), reason="consent withdrawn"),
     GivenUp(charge=4, phase=0, reason="too slow", settings="s" * 64),
+    WentOn(phase=0, settings="s" * 64),
 ]
 PRIVATE = {
     "selected": {"charge": 3, "group": 1, "to_label": ("r1", "r2"), "retired": (), "threshold": 0.5},
@@ -97,3 +103,8 @@ def test_selections_that_chose_the_same_are_equal() -> None:
     without = json.loads(to_text(Selected(**PRIVATE["selected"])))
     del without["salt"]
     assert from_text("selected", json.dumps(without)) == Selected(**PRIVATE["selected"])
+
+
+def test_evaluations_from_before_there_were_counts_can_be_read() -> None:
+    old = from_text("evaluated", '{"phase": 0, "records": 10, "metrics": {"accuracy": 0.5}}')
+    assert old == Evaluated(phase=0, records=10, metrics={"accuracy": 0.5})

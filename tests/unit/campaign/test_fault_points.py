@@ -26,9 +26,10 @@ def test_the_list_is_what_the_code_reaches() -> None:
     package = Path(dpal.__file__).parent
     text = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
     by_name = set(re.findall(r'reached\(\s*"([a-z.-]+)"', text))
-    # Selections and training phases are charged by the same lines.
-    by_step = {f"{step}.{end}" for step in ("select", "train") for end in re.findall(r'f"\{point\}\.([a-z-]+)"', text)}
-    assert len(by_step) == 4
+    # The mean, selections and training phases are charged by the same lines.
+    ends = re.findall(r'f"\{point\}\.([a-z-]+)"', text)
+    by_step = {f"{step}.{end}" for step in ("mean", "select", "train") for end in ends}
+    assert len(by_step) == 6
     assert by_name | by_step == set(POINTS)
     assert len(set(POINTS)) == len(POINTS)
 

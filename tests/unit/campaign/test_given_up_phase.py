@@ -66,7 +66,7 @@ def stuck(folder: Path, phase: int) -> Campaign:
 
     learner.train = failing  # type: ignore[method-assign]
     with pytest.raises(Broken):
-        campaign.run()
+        campaign.run(go_on=True)
     open_charge = campaign.state().open_charge
     assert open_charge is not None
     assert open_charge[1] == ChargedTraining(phase=phase, **_numbers(phase))
@@ -97,7 +97,7 @@ def test_the_campaign_goes_on_from_the_newest_model(tmp_path: Path, given_up: tu
         assert campaign.status().epsilon_spent == spent > 0
         assert campaign.verify().holds
         assert SealedKeys(folder).charges() == []
-    assert reopened(folder).run().stage == "finished"
+    assert reopened(folder).run(go_on=True).stage == "finished"
     campaign = reopened(folder)
     state = campaign.state()
     assert state.given_up == given_up
@@ -135,7 +135,7 @@ def test_later_phases_and_selections_start_from_the_newest_recorded_model(tmp_pa
     load = learner.load
     learner.load = lambda path: (loaded.append(path.name), load(path))[1]  # type: ignore[method-assign]
     campaign.runner.model.loaded = None
-    campaign.run()
+    campaign.run(go_on=True)
     # For query 2 and for phase 3; then phase 3's own model is measured.
     assert loaded[0] == "phase-1.safetensors"
     assert set(loaded) == {"phase-1.safetensors", "phase-3.safetensors"}
@@ -146,7 +146,7 @@ def test_without_any_model_there_is_none_to_export_and_the_campaign_finishes(tmp
     made(folder)
     for phase in range(3):
         stuck(folder, phase).give_up()
-    assert reopened(folder).run().stage == "finished"
+    assert reopened(folder).run(go_on=True).stage == "finished"
     campaign = reopened(folder)
     assert campaign.state().given_up == (0, 1, 2)
     assert campaign.verify().holds
@@ -180,7 +180,7 @@ def test_settings_of_training_change_and_the_new_file_is_the_recorded_one(tmp_pa
         with pytest.raises(DamagedCampaign, match="differs from the configuration"):
             reopened(folder)
     (folder / CONFIG).write_bytes(good)
-    assert campaign.run().stage == "finished"
+    assert campaign.run(go_on=True).stage == "finished"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_nothing_is_given_up_where_no_phase_is_open(tmp_path: Path) -> None:
     campaign = made(folder)
     with pytest.raises(NothingToGiveUp, match=r"No training phase is under way.*Nothing was changed"):
         campaign.give_up()
-    campaign.run()
+    campaign.run(go_on=True)
     with pytest.raises(NothingToGiveUp, match="nothing to give up"):
         campaign.give_up()
     assert not any(fact.kind == GivenUp.kind for fact in facts(folder))
@@ -238,10 +238,10 @@ def test_a_selection_is_not_given_up_but_run_again(tmp_path: Path) -> None:
 
     campaign.runner.model.at(campaign.state()).logits = failing  # type: ignore[method-assign]
     with pytest.raises(Broken):
-        campaign.run()
+        campaign.run(go_on=True)
     with pytest.raises(NothingToGiveUp, match=r"is a selection.*Run it again"):
         Campaign(folder).give_up()
-    assert reopened(folder).run().stage == "finished"
+    assert reopened(folder).run(go_on=True).stage == "finished"
 
 
 def facts(folder: Path) -> list[Any]:
@@ -284,7 +284,7 @@ def test_reports_put_each_measurement_to_its_own_phase(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     made(folder)
     stuck(folder, 1).give_up()
-    reopened(folder).run()
+    reopened(folder).run(go_on=True)
     data = report_data(folder)
     assert [each["phase"] for each in data["metrics"]] == [1, 3]
     assert run_of(folder).labels == (data["labels_by_phase"][0], data["labels_by_phase"][2])
@@ -297,7 +297,7 @@ def test_the_certificate_counts_the_given_up_phase(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     made(folder)
     stuck(folder, 1).give_up()
-    reopened(folder).run()
+    reopened(folder).run(go_on=True)
     document = certificate_of(folder)
     assert document["complete"]
     assert len(document["charges"]["phases"]) == 3
@@ -311,7 +311,7 @@ def test_status_card_verify_report_and_certificate_give_one_number(tmp_path: Pat
     campaign = Campaign.create(folder, plan=plan, pool=linear_pool(), model=linear_model(), oracle="files")
     seen: list[float] = []
     for stage in range(4):
-        status = campaign.run()
+        status = campaign.run(go_on=True)
         found = campaign.verify()
         assert found.holds
         numbers = {

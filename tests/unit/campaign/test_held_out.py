@@ -52,7 +52,11 @@ def test_a_held_out_set_that_shares_records_with_the_pool_is_refused(tmp_path: P
     for evaluation in (pool, copies):
         with pytest.raises(BadData, match="held-out set shares"):
             linear_opened(tmp_path / "c", pool, evaluation=evaluation, evaluation_is_public=True)
-    assert linear_opened(tmp_path / "c", pool, evaluation=linear_held_out(), evaluation_is_public=True).run().stage
+    assert (
+        linear_opened(tmp_path / "c", pool, evaluation=linear_held_out(), evaluation_is_public=True)
+        .run(go_on=True)
+        .stage
+    )
 
 
 def test_row_numbers_say_nothing_about_who_is_held_out(tmp_path: Path) -> None:
@@ -60,6 +64,8 @@ def test_row_numbers_say_nothing_about_who_is_held_out(tmp_path: Path) -> None:
     rows = from_arrays(values_of(pool), classes=["no", "yes"], labels=pool.labels)
     held_out = from_arrays(values_of(other), classes=["no", "yes"], labels=other.labels)
     linear_campaign(tmp_path / "c", rows, evaluation=held_out, evaluation_is_public=True)
+    numbered = replace(pool, ids=rows.ids)
+    linear_campaign(tmp_path / "b", numbered, evaluation=held_out, evaluation_is_public=True)
     with pytest.raises(BadData, match="contents of 24 record"):
         linear_campaign(tmp_path / "d", rows, evaluation=rows, evaluation_is_public=True)
 
@@ -96,10 +102,10 @@ def test_held_out_images_are_compared_when_they_are_measured(tmp_path: Path) -> 
     shutil.copy(tmp_path / "scans/07.png", tmp_path / "held/no/2.png")
     campaign = linear_opened(tmp_path / "c", pool, evaluation=held_out(), **options)
     with pytest.raises(BadData, match="contents of 1 record"):
-        campaign.run()
+        campaign.run(go_on=True)
     assert campaign.state().evaluated == ()
     write_png(tmp_path / "held/no/2.png", np.full((8, 8, 1), 209, dtype=np.uint8))
-    assert linear_opened(tmp_path / "c", pool, evaluation=held_out(), **options).run().stage == "finished"
+    assert linear_opened(tmp_path / "c", pool, evaluation=held_out(), **options).run(go_on=True).stage == "finished"
 
 
 def test_held_out_texts_are_compared_as_they_are_written(tmp_path: Path) -> None:

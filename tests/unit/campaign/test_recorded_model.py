@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from pictures import pixels, write_png
 from safetensors.torch import load_file
 from small_campaigns import create, linear_campaign, linear_model, linear_opened, linear_plan, linear_pool, small_pool
 from tiny_bert import write_tiny_bert
@@ -14,6 +16,7 @@ from tiny_encoder import TinyEncoder, encoded_campaign
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
 from dpal.campaign.files import digest
+from dpal.data import from_image_folder
 from dpal.errors import DamagedCampaign
 from dpal.models.encoders import as_encoder
 from dpal.models.features import Features
@@ -33,6 +36,7 @@ def test_an_exported_model_can_be_used_by_what_its_card_says(tmp_path: Path) -> 
     campaign = create(tmp_path / "c")
     campaign.run()
     card = campaign.export_model(tmp_path / "model.safetensors")
+    assert json.loads((tmp_path / "model.safetensors.json").read_text()) == card
     model = build_model(card["model"]["name"], card["model"]["options"])
     model.load_state_dict(load_file(tmp_path / "model.safetensors"))
     model.eval()
@@ -125,3 +129,19 @@ def test_a_checkpoint_tells_nothing_but_weights(tmp_path: Path) -> None:
     for each in campaign.state().trained:
         with safe_open(tmp_path / "c" / each.file, framework="np") as file:
             assert not file.metadata()
+
+
+def test_the_card_says_how_images_are_prepared(tmp_path: Path) -> None:
+    for number in range(24):
+        write_png(tmp_path / f"pool/{number % 2}/{number}.png", pixels(number))
+    options: dict[str, Any] = {"classes": 2, "size": 8, "channels": 1, "labels_from_folders": True}
+    campaign = Campaign.create(
+        tmp_path / "c",
+        plan=linear_plan(),
+        pool=from_image_folder(tmp_path / "pool", **options),
+        model="small-cnn",
+        oracle="simulated",
+    )
+    campaign.run()
+    (inputs,) = campaign.export_model(tmp_path / "m.safetensors")["inputs"]
+    assert "resized to 8 × 8 pixels" in inputs["preparation"]

@@ -15,6 +15,7 @@ from dpal.campaign.facts import (
     Produced,
     Resumed,
     Trained,
+    WentOn,
     Withdrawn,
 )
 from dpal.campaign.state import Finish, Nothing, Select, State, Train, WaitForLabels, fold, next_step
@@ -27,6 +28,7 @@ CHARGED = [*LABELLED, charged_training()]
 PRODUCED = [*CHARGED, Produced(charge=5, **MADE)]
 MODEL = Trained(charge=5, file="checkpoints/phase-1.safetensors", **MADE)
 TRAINED = [*PRODUCED, MODEL]
+SCORES = Evaluated(phase=0, records=1, metrics={})
 
 
 def state(*facts: Fact) -> State:
@@ -51,6 +53,9 @@ def state(*facts: Fact) -> State:
         (LABELLED, Answered(source="", answers={"a": 2}), "outside the classes"),
         (LABELLED, Closed(group=1), "does not exist"),
         (LABELLED, Evaluated(phase=0, records=1, metrics={}), "not the newest"),
+        (TRAINED, WentOn(phase=0, settings=""), "not the newest"),
+        ([*TRAINED, SCORES, WentOn(phase=0, settings="")], WentOn(phase=0, settings=""), "not the newest"),
+        ([*TRAINED, SCORES, charged_selection(1)], WentOn(phase=0, settings=""), "in the middle of a step"),
         (CHARGED, Finished(), "out of order"),
         (CHARGED, Resumed(charge=2), "was not open"),
         (LABELLED, Withdrawn(ids=(), reason=""), "a second time"),

@@ -19,7 +19,7 @@ def test_names_group_runs_and_every_file_is_written(tmp_path: Path, monkeypatch:
         oracle="simulated",
         evaluation=linear_held_out(),
         evaluation_is_public=True,
-    ).run()
+    ).run(go_on=True)
     done = CliRunner().invoke(app, ["compare", "[ours]=c", "[ours]=c", "c", "--to", "out/b.html"])
     assert done.exit_code == 0, done.output
     assert "| [ours] | 2 | 8 |" in done.stdout

@@ -48,3 +48,12 @@ def test_several_labels_a_record() -> None:
     for wrong in ([1, 0], [1, 0, 1.5], [1, 0, float("nan")], "110"):
         with pytest.raises(BadData, match="record '1'"):
             from_arrays(VALUES[:3], classes=3, labels=[rows[0], wrong, rows[2]], multi_label=True)
+
+
+def test_umlauts_may_be_written_in_two_ways() -> None:
+    """Folders on a Mac have decomposed names."""
+    pool = from_arrays(VALUES[:2], labels=["mu\u0308de", "müde"], classes=["wach", "müde"])
+    assert pool.labels is not None
+    assert pool.labels.tolist() == [1, 1]
+    with pytest.raises(InvalidArgument, match="names that all differ"):
+        from_arrays(VALUES[:2], classes=["mu\u0308de", "müde"])

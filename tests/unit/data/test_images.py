@@ -167,3 +167,10 @@ def test_the_form_is_known_without_any_record(tmp_path: Path) -> None:
     assert pool.records.form[""].shape == (3, 8, 8)
     assert pool.records.subset(np.array([1])).form == pool.records.form
     assert pool.records.bytes_each == 3 * 8 * 8
+
+
+def test_how_images_are_prepared_is_said(tmp_path: Path) -> None:
+    pool = from_image_folder(scans_in(tmp_path), classes=["healthy", "ill"], size=8, channels=1)
+    for records in (pool.records, pool.records.subset(np.arange(1))):
+        assert records.preparation is not None
+        assert "middle square, resized to 8 × 8 pixels (Pillow, bilinear), converted to grey" in records.preparation

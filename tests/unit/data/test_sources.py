@@ -1,5 +1,7 @@
 """Data from a configuration: the name of a source and its options, each mistake named."""
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,23 @@ def test_a_function_of_ones_own_must_return_a_pool(monkeypatch: pytest.MonkeyPat
     assert isinstance(open_pool("small_pools:own_pool", {"count": 3}), Pool)
     with pytest.raises(DpalError, match="small_pools:no_pool returned a list instead of a Pool"):
         open_pool("small_pools:no_pool", {})
+
+
+def test_every_option_of_every_source_is_documented() -> None:
+    """The table in docs/data.md has exactly the arguments of the functions, and marks those that must be given."""
+    page = (Path(__file__).parents[3] / "docs/data.md").read_text("utf-8")
+    heading, _, *rows = re.search(r"(?ms)^\| option .*?\n\n", page)[0].strip().splitlines()  # type: ignore[index]
+    names = [cell.strip(" `") for cell in heading.split("|")[2:-2]]
+    assert set(names) == set(SOURCES)
+    documented: dict[str, dict[str, str]] = {name: {} for name in names}
+    for row in rows:
+        options, *cells = (cell.strip() for cell in row.split("|")[1:-2])
+        for name, cell in zip(names, cells, strict=True):
+            if cell:
+                documented[name] |= dict.fromkeys(options.replace("`", "").split(", "), cell)
+    for name, function in SOURCES.items():
+        parameters = inspect.signature(function).parameters
+        assert set(documented[name]) == set(parameters), name
+        for option, parameter in parameters.items():
+            if parameter.default is parameter.empty:
+                assert documented[name][option] == "required", (name, option)

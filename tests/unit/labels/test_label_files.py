@@ -167,3 +167,13 @@ def test_a_word_for_no_label_is_not_a_class_of_that_name(tmp_path: Path) -> None
         "b": 1,
         "c": "cannot-tell",
     }
+
+
+def test_umlauts_may_be_written_in_two_ways(tmp_path: Path) -> None:
+    """Some systems write ü as a u and two dots: the same class for people, other bytes."""
+    pool = from_arrays(np.zeros((2, 3)), ids=["a", "b"], classes=["müde", "wach"])
+    (tmp_path / "labels.csv").write_text("id,label\na,mu\u0308de\nb,MÜDE\n", encoding="utf-8")
+    assert answers_in(tmp_path / "labels.csv", pool, {"a", "b"}) == {"a": 0, "b": 0}
+    several = from_arrays(np.zeros((1, 3)), ids=["a"], classes=["mu\u0308de", "wach"], multi_label=True)
+    (tmp_path / "several.csv").write_text("id,müde,wach\na,1,0\n", encoding="utf-8")
+    assert answers_in(tmp_path / "several.csv", several, {"a"}) == {"a": (1.0, 0.0)}

@@ -21,7 +21,7 @@ def test_the_public_part_does_not_tell_how_often_labels_came(tmp_path: Path) -> 
     for parts in (1, 3):
         folder = tmp_path / f"c{parts}"
         campaign = Campaign.create(folder, plan=linear_plan(), pool=linear_pool(), model=linear_model())
-        campaign.run()
+        campaign.run(go_on=True)
         names = campaign.state().groups[0]
         for part in range(parts):
             own = names[part::parts]

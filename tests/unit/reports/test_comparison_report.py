@@ -31,7 +31,7 @@ def test_two_hundred_runs_and_forty_phases_take_seconds(tmp_path: Path) -> None:
         evaluation=linear_held_out(len(pool)),
         evaluation_is_public=True,
         training={"engine": "fused"},
-    ).run()
+    ).run(go_on=True)
     start = time.monotonic()
     write_report(tmp_path / "long", tmp_path / "long.html")
     long_report = time.monotonic() - start

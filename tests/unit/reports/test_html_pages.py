@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         oracle="simulated",
     )
     Campaign(folder).withdraw([str(linear_pool().ids[0])], reason=HOSTILE)
-    campaign.run()
+    campaign.run(go_on=True)
     return folder
 
 

@@ -47,7 +47,7 @@ def campaign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         oracle="simulated",
         evaluation=linear_held_out(40),
         evaluation_is_public=True,
-    ).run()
+    ).run(go_on=True)
     return folder
 
 
