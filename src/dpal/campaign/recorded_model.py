@@ -114,7 +114,7 @@ def export_model(
                 for option, value in model_options(config.model, parts.pool, learner.records).items()
             },
         },
-        "encoder": None if parts.encoder is None else _encoder(parts.encoder, learner),
+        "encoder": None if parts.encoder is None else _encoder(parts.encoder, learner, len(state.created.classes)),
         "text": config.text and {**config.text.model_dump(), "tokenizer": _without_folder(config.text.tokenizer)},
         "inputs": [
             {
@@ -138,15 +138,18 @@ def card_file(file: Path) -> Path:
     return file.with_name(f"{file.name}.json")
 
 
-def _encoder(encoder: Encoder, learner: Learner) -> dict[str, Any]:
+def _encoder(encoder: Encoder, learner: Learner, classes: int) -> dict[str, Any]:
     """What is needed to make features, and to use the exported head on them."""
     own = {name: value for name, value in encoder.facts().items() if name in ("side", "max_length")}
     options = "".join(f", {name}={value}" for name, value in own.items())
-    head = cast("FeatureHead", learner.model)
+    hidden = cast("FeatureHead", learner.model).output.in_features
+    head = f"{list(encoder.blocks)}, {classes}, hidden={0 if hidden == encoder.width else hidden}"
     return {
         **encoder.facts(),
-        "how_to_use": f"The file holds the head alone. Encode records first, with dpal.models.encoder_named("
-        f"{encoder.name!r}{options}).encode(...) or by the facts above. The head: {head.recipe()}.",
+        "how_to_use": "The file holds the head alone. "
+        f"rows = dpal.models.encoder_named({encoder.name!r}{options}).encode(records) makes features, by the facts "
+        f"above. head = dpal.models.FeatureHead({head}) is the head; head.load_state_dict(safetensors.torch.load_file("
+        "FILE)) gives it its weights, and head(torch.from_numpy(rows)) are logits.",
     }
 
 

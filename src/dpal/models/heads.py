@@ -58,15 +58,6 @@ class FeatureHead(nn.Module):
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
-    def recipe(self) -> str:
-        """How the head uses a row, for those who use it without dpal."""
-        hidden = "" if isinstance(self.hidden, nn.Identity) else " → hidden (a linear layer and Mish)"
-        return (
-            f"row of {sum(self.blocks)} numbers → (row − centre) / scale, clipped to ±{_LARGEST:g} → each of the "
-            f"blocks {list(self.blocks)} divided by its norm and multiplied by {_NORM:g} / √{len(self.blocks)}{hidden} "
-            "→ output (a linear layer), one logit per class"
-        )
-
     def forward(self, features: Tensor) -> Tensor:
         return self.output(self.hidden(self.normalised(features)))
 
