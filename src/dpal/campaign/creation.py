@@ -19,6 +19,7 @@ from dpal.campaign.layout import CHECKPOINTS, CONFIG, REPORTS, WEIGHTS
 from dpal.campaign.parts import Parts
 from dpal.campaign.reader import plan_hash
 from dpal.campaign.rollback_guard import note_newest
+from dpal.campaign.status import encoder_words
 from dpal.campaign.store import Store
 from dpal.data import Pool
 from dpal.data.records import TextRecords
@@ -37,6 +38,8 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
     folder = folder.absolute()
     require_new(folder)
     _require_plan(plan, config, parts.pool, initial)
+    if parts.encoder is not None:
+        parts.tell(str(encoder_words(parts.encoder.facts())))
     key = new_key()
     contents = _read_all_records(parts, key)
     inputs = parts.inputs

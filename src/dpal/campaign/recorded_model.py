@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.data.records import Records
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
+from dpal.models.encoder import Encoder
+from dpal.models.encoders import TRANSFORMERS
+from dpal.models.heads import FeatureHead
 from dpal.planning.promises import WORDS
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import set_centre
@@ -111,6 +114,7 @@ def export_model(
                 for option, value in model_options(config.model, parts.pool, learner.records).items()
             },
         },
+        "encoder": None if parts.encoder is None else _encoder(parts.encoder, learner, len(state.created.classes)),
         "text": config.text and {**config.text.model_dump(), "tokenizer": _without_folder(config.text.tokenizer)},
         "inputs": [
             {
@@ -134,6 +138,25 @@ def card_file(file: Path) -> Path:
     return file.with_name(f"{file.name}.json")
 
 
+def _encoder(encoder: Encoder, learner: Learner, classes: int) -> dict[str, Any]:
+    """What is needed to make features, and to use the exported head on them."""
+    own = {name: value for name, value in encoder.facts().items() if name in ("side", "max_length")}
+    options = "".join(f", {name}={value}" for name, value in own.items())
+    hidden = cast("FeatureHead", learner.model).output.in_features
+    head = f"{list(encoder.blocks)}, {classes}, hidden={0 if hidden == encoder.width else hidden}"
+    return {
+        **encoder.facts(),
+        "how_to_use": "The file holds the head alone. "
+        f"rows = dpal.models.encoder_named({encoder.name!r}{options}).encode(records) makes features, by the facts "
+        f"above. head = dpal.models.FeatureHead({head}) is the head; head.load_state_dict(safetensors.torch.load_file("
+        "FILE)) gives it its weights, and head(torch.from_numpy(rows)) are logits.",
+    }
+
+
 def _without_folder(value: Any) -> Any:
     """Of a path on this machine, only the last part: what an export says is passed on."""
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+    if not isinstance(value, str):
+        return value
+    start = TRANSFORMERS if value.startswith(TRANSFORMERS) else ""
+    path = Path(value.removeprefix(start))
+    return f"{start}{path.name}" if path.is_absolute() else value

@@ -1,7 +1,9 @@
 """Where a campaign stands: what may be shown to anyone, and separately the numbers that may not."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from dpal.campaign.chance import in_words, stopped_after
 from dpal.campaign.facts import Selected
@@ -52,6 +54,8 @@ class Status:
     target_delta: float
     is_private: bool
     metrics: tuple[dict[str, float], ...]
+    # Which public encoder the model's features come from, and what it was trained on; None without one.
+    encoder: str | None
     # One sentence for each of the metrics: how good it is, against the most frequent class and the phase before.
     held_out_in_words: tuple[str, ...]
     # Counted from 1: phases with a model no better than chance, after which the campaign was told to go on.
@@ -106,6 +110,7 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         target_delta=plan.setting.target_delta,
         is_private=state.created.seed is None and plan.selection_is_private,
         metrics=tuple({"phase": float(scores.phase + 1), **scores.metrics} for scores in state.evaluated),
+        encoder=encoder_words(state.created.encoder),
         held_out_in_words=tuple(
             in_words(state.evaluated, place, state.created.classes) for place in range(len(state.evaluated))
         ),
@@ -113,6 +118,13 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         last_day=None if inside else state.last_at[:10],
         internal=_internal(step, state, inside=inside),
     )
+
+
+def encoder_words(recorded: Mapping[str, Any] | None) -> str | None:
+    """What must stand next to every result of a model that was not trained on the pool alone."""
+    if recorded is None:
+        return None
+    return f"The features come from a public encoder, {recorded['name']}, trained on {recorded['trained_on']}."
 
 
 def _numbers(state: State) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Encoders by name; any other by an import path, as a torch module, or by its name in the library transformers."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,10 @@ def encoder_named(name: str, **options: Any) -> Encoder:
     """
     try:
         if isinstance(name, str) and name.startswith(TRANSFORMERS):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return TextEncoder(name.removeprefix(TRANSFORMERS), name=name, **options)
+            model = name.removeprefix(TRANSFORMERS)
+            # Of a folder only the last part: the name is shown to others.
+            shown = Path(model).name if Path(model).is_dir() else model
+            return TextEncoder(model, name=f"{TRANSFORMERS}{shown}", **options)
         made = named("encoder", name, ENCODERS)
         if isinstance(made, type) and issubclass(made, Encoder):  # pyright: ignore[reportUnnecessaryIsInstance]
             return made(**options)

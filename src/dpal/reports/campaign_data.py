@@ -14,7 +14,8 @@ from dpal.reports.held_out_data import held_out_data, measurements
 from dpal.reports.plain_words import exactly, little_because, worst_case
 from dpal.selection.selection import INSIDE
 
-_PATH_SETTINGS = ("file", "folder", "labels", "ids", "name", "tokenizer")
+_PATH_SETTINGS = ("file", "folder", "labels", "ids", "name", "tokenizer", "features_cache")
+_TRANSFORMERS = "transformers:"
 
 
 def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
@@ -43,6 +44,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
+        "encoder": status.encoder,
         "labels_by_phase": labels_by_phase(state.groups, plan),
         "labels_are_planned": labels_are_planned(plan),
         "labels_in_all": sum(expected_labels(plan)) if labels_are_planned(plan) else status.asked,
@@ -89,6 +91,8 @@ def _without_folders(config: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict)
         else Path(value).name
         if key in _PATH_SETTINGS and isinstance(value, str) and Path(value).is_absolute()
+        else f"{_TRANSFORMERS}{Path(value).name}"
+        if isinstance(value, str) and value.startswith(f"{_TRANSFORMERS}/")
         else value
         for key, value in config.items()
     }

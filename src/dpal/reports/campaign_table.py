@@ -37,6 +37,8 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     if (little := little_because(status.epsilon_budget, status.target_delta, status.pool_size)) is not None:
         words = f"{little} {guess_sentence(status.epsilon_budget, status.target_delta)}"
         table.add_row("", Text(words, style="bold red"))
+    if status.encoder is not None:
+        table.add_row("encoder", Text(status.encoder))
     for metrics, words in zip(status.metrics, status.held_out_in_words, strict=True):
         table.add_row(f"phase {metrics['phase']:.0f}", Text(f"{words}."))
     for phase in status.went_on_after:

@@ -14,6 +14,7 @@ from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.ledger import Ledger, mean_body, phase_of, training_body
 from dpal.campaign.reader import plan_hash
 from dpal.campaign.state import State
+from dpal.campaign.status import encoder_words
 from dpal.errors import DpalError, InvalidArgument
 from dpal.planning.certification import read_plan
 from dpal.planning.documents import require_same
@@ -32,6 +33,8 @@ UNIT = "one record"
 _DIGITS, _SLACK = 6, 2e-6
 # What cannot be recomputed from the plan and the charges. Hashes guard it against accidental edits.
 _STATED = ("campaign", "issued", "dpal_version", "ledger_hash", "model_sha256", "given_up", "foreign_code")
+# Only where the model reads features of one.
+_ENCODER = "encoder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,7 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
     state = campaign.state()
     # Verified above. The plan is stated as it was recorded, so that its hash is the recorded one on every machine.
     plan, ledger = campaign.plan, Ledger.of(state)
-    stated = {
+    stated: dict[str, Any] = {
         "campaign": campaign.folder.name,
         "issued": datetime.now(UTC).date().isoformat(),
         "dpal_version": __version__,
@@ -77,6 +80,8 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
         "given_up": [phase + 1 for phase in state.given_up],
         "foreign_code": list(state.created.foreign_code),
     }
+    if state.created.encoder is not None:
+        stated[_ENCODER] = dict(state.created.encoder) | {"in_words": encoder_words(state.created.encoder)}
     return _document(plan, ledger, _Epsilons.of(plan, ledger).rounded_up(), stated)
 
 
@@ -126,7 +131,7 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
         },
         "plan": plan.to_json(),
         "verify_with": "dpal verify CERTIFICATE.pdf.json",
-        "checks": {name: _fingerprint(name, stated[name]) for name in _STATED},
+        "checks": {name: _fingerprint(name, value) for name, value in stated.items()},
     }
 
 
@@ -191,7 +196,8 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
     checked_signature(document)
     content = {name: value for name, value in document.items() if name not in (SIGNATURE, PUBLIC_KEY)}
     checks = content.get("checks")
-    for name in _STATED:
+    names = (*_STATED, _ENCODER) if _ENCODER in content else _STATED
+    for name in names:
         known = cast("Mapping[str, Any]", checks).get(name) if isinstance(checks, Mapping) else None
         if name not in content or _fingerprint(name, content[name]) != known:
             raise InvalidArgument(f"the certificate: {name}", content.get(name), "as it was issued; it was edited")
@@ -204,7 +210,7 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
         _require_planned(plan, ledger)
         true = _Epsilons.of(plan, ledger)
         _require_no_lower(stated, true)
-        same = _document(plan, ledger, stated, {name: content[name] for name in _STATED})
+        same = _document(plan, ledger, stated, {name: content[name] for name in names})
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InvalidArgument("the certificate", f"incomplete ({error})", "complete") from error
     # The plan was certified above; recomputed on another machine, its last digits may differ.

@@ -81,6 +81,9 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     first.bullets(certificate["released"])
     first.heading("Not released")
     first.bullets(certificate["not_released"])
+    if (encoder := certificate.get("encoder")) is not None:
+        second.heading("Public encoder")
+        second.paragraph(f"{encoder['in_words']} Its weights: {encoder['weights']}, SHA-256 {encoder['sha256']}.")
     second.heading("Assumptions")
     second.bullets(certificate["assumptions"], between=0.5)
     second.heading("Check it")

@@ -1,5 +1,6 @@
 """Every line of the certificate and of the report is traced in docs/reports.md to where it comes from."""
 
+import io
 import json
 import re
 from html import unescape
@@ -7,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
+from tiny_encoder import encoded_campaign
 
 from dpal.campaign.campaign import Campaign
+from dpal.errors import InvalidArgument
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.campaign_report import write_report
-from dpal.reports.certificate import certificate_of
+from dpal.reports.campaign_table import status_view
+from dpal.reports.certificate import certificate_of, verify_certificate
 from dpal.reports.certificate_pdf import pages
 from dpal.reports.signature import new_keys, private_key, signed
 from dpal.selection import SELECTIONS
@@ -113,6 +118,34 @@ def test_every_line_of_the_report(campaign: Path) -> None:
     data = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     named = set(re.findall(r"`(\w+)`", DOCUMENT[DOCUMENT.index("Its JSON file has the same under these names") :]))
     assert set(data) - named == set()
+
+
+def test_what_an_encoder_was_trained_on_is_said_everywhere(tmp_path: Path) -> None:
+    folder = tmp_path / "encoded"
+    campaign = encoded_campaign(folder, seed=None, not_private=False)
+    campaign.run()
+    trained_on = "nothing: its weights are constants"
+    words = f"The features come from a public encoder, tiny_encoder:TinyEncoder, trained on {trained_on}."
+    assert campaign.status().encoder == words
+    terminal = Console(width=200, record=True, file=io.StringIO())
+    terminal.print(status_view(campaign.status()))
+    assert words in terminal.export_text()
+    page = write_report(folder, folder / "reports/report.html", internal=False).read_text(encoding="utf-8")
+    assert words in unescape(page)
+    assert headings(page) - traced("Lines of the report") == set()
+    certificate = certificate_of(folder)
+    assert certificate["encoder"]["in_words"] == words
+    assert fields(certificate) - traced("Fields of the certificate's JSON file") == set()
+    assert untraced_lines(certificate) == set()
+    shown = " ".join(text.get_text() for page in pages(certificate) for text in page.texts)
+    assert f"trained on {trained_on}" in shown
+    verify_certificate(certificate)
+    edited = {**certificate, "encoder": certificate["encoder"] | {"trained_on": "this very pool"}}
+    with pytest.raises(InvalidArgument, match="the certificate: encoder"):
+        verify_certificate(edited)
+    without = {name: value for name, value in certificate.items() if name != "encoder"}
+    with pytest.raises(InvalidArgument, match="checks"):
+        verify_certificate(without)
 
 
 def test_a_line_that_nobody_traced_is_found(certificate: dict[str, Any]) -> None:
