@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -141,22 +139,6 @@ def _rounded_up(number: float) -> int:
     return int(-(-number // 1))
 
 
-def _statistics(weights: Mapping[str, Tensor], network: EfficientNetLite) -> tuple[NDArray[np.float32], ...]:
-    """ImageNet's own mean and deviation of every channel of every stage, which the batch norms were trained to.
-
-    A stage's output is the sum of its blocks' outputs. Their means add up; so do their variances, taken as independent.
-    """
-    means: list[NDArray[np.float32]] = []
-    deviations: list[NDArray[np.float32]] = []
-    number = 0
-    for blocks in network.blocks:
-        norms = [f"_blocks.{number + block}._bn2" for block in range(len(blocks))]
-        number += len(norms)
-        means.append(torch.stack([weights[f"{norm}.bias"] for norm in norms]).sum(0).numpy())
-        deviations.append(torch.stack([weights[f"{norm}.weight"] for norm in norms]).square().sum(0).sqrt().numpy())
-    return np.concatenate(means), np.concatenate(deviations)
-
-
 class _EfficientNetLiteEncoder(ImageEncoder):
     trained_on = "ImageNet, 1.28 million public photographs of 1,000 classes"
     licence = "Apache-2.0"
@@ -177,7 +159,6 @@ class _EfficientNetLiteEncoder(ImageEncoder):
         self.network = network.requires_grad_(False)
         self.weights, self.sha256 = self.file.origin(), self.file.sha256
         self.blocks = tuple(network.widths)
-        self.centre, self.scale = _statistics(published, network)
 
 
 class EfficientNetLite0(_EfficientNetLiteEncoder):

@@ -81,9 +81,6 @@ class Encoder(ABC):
     # Where the weights come from, and their hash.
     weights: str
     sha256: str
-    # Public constants by which a head centres and scales each number.
-    centre: NDArray[np.float32]
-    scale: NDArray[np.float32]
     network: nn.Module
 
     @property

@@ -77,8 +77,6 @@ class ModuleEncoder(ImageEncoder):
         self.licence = str(getattr(module, "licence", "not stated"))
         self.weights, self.sha256 = import_path(module), weights_sha256(module)
         self.blocks = (self._checked_width(),)
-        self.centre = np.zeros(self.width, dtype=np.float32)
-        self.scale = np.ones(self.width, dtype=np.float32)
 
     def code(self) -> tuple[str, ...]:
         return (import_path(self.network),)

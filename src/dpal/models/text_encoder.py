@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,8 +31,6 @@ class TextEncoder(Encoder):
         if self.max_length > most:
             raise InvalidArgument("max_length", self.max_length, f"at most {most}, the model's own")
         self.blocks = (int(network.config.hidden_size),)
-        self.centre = np.zeros(self.width, dtype=np.float32)
-        self.scale = np.ones(self.width, dtype=np.float32)
         self.weights, self.sha256 = Path(model).name, weights_sha256(self.network)
         self.trained_on = "texts that its own card names"
         self.licence = "see its own card"
