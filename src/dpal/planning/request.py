@@ -92,6 +92,12 @@ class PlanRequest:
         help="For heads on an encoder: the noise multiplier of a private mean of the pool's features; 0: no mean.",
         flag="--mean-noise",
     )
+    scouting_epsilon_share: float | None = _option(
+        None, help="The share of ε that the initial set spends on scouting. Default: 0.5; 0.7 for heads on an encoder."
+    )
+    scouting_steps_share: float | None = _option(
+        None, help="The share of all steps that scouting takes. Default: 0.1; 0.3 for heads on an encoder."
+    )
 
     def resolve(self, pool_size: int) -> Setting:
         """The setting for a pool of this size, the initial set included, with every default filled in."""
@@ -120,6 +126,8 @@ class PlanRequest:
             accounting=self.accounting,
             accountant=self.accountant,
             mean_noise_multiplier=self.mean_noise_multiplier or None,
+            scouting_epsilon_share=0.5 if self.scouting_epsilon_share is None else self.scouting_epsilon_share,
+            scouting_steps_share=0.1 if self.scouting_steps_share is None else self.scouting_steps_share,
         )
 
     def _initial(self, pool: int, promise: str) -> int:
@@ -172,7 +180,13 @@ class PlanRequest:
             )
             # It takes about a 25th of the squared budget: the noise in training rises by 2%.
             mean = rounded_up(_MEAN_NOISE * alone, 1)
-        return replace(self, batch_size=batch, mean_noise_multiplier=mean)
+        return replace(
+            self,
+            batch_size=batch,
+            mean_noise_multiplier=mean,
+            scouting_epsilon_share=0.7 if self.scouting_epsilon_share is None else self.scouting_epsilon_share,
+            scouting_steps_share=0.3 if self.scouting_steps_share is None else self.scouting_steps_share,
+        )
 
     def plan(self, pool_size: int) -> Plan:
         """The certified plan for a pool of this size."""

@@ -36,6 +36,9 @@ class Setting:
     accountant: str
     # The noise multiplier of a private mean of the whole pool, released before anything else. None: no mean.
     mean_noise_multiplier: float | None
+    # What the planner `scouting` puts into its short phases: the initial set's share of ε, and a share of all steps.
+    scouting_epsilon_share: float
+    scouting_steps_share: float
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -43,6 +46,8 @@ class Setting:
         store(self, "target_delta", checks.open_probability("target_delta", self.target_delta))
         store(self, "epochs", checks.positive("epochs", self.epochs))
         store(self, "selection_epsilon", checks.non_negative("selection_epsilon", self.selection_epsilon))
+        for name in ("scouting_epsilon_share", "scouting_steps_share"):
+            store(self, name, checks.open_probability(name, getattr(self, name)))
         for name in ("pool_size", "initial_size", "batch_size"):
             store(self, name, _size(name, getattr(self, name)))
         store(self, "query_sizes", tuple(_size("a query size", size) for size in self.query_sizes))
