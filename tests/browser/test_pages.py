@@ -73,7 +73,7 @@ def test_pages_open_offline_with_every_figure_in_sight(pages: dict[str, Path], n
     assert seen["fetched"] == []
     figures = seen["figures"]
     assert isinstance(figures, list)
-    assert len(figures) == {"planned": 1, "private": 2, "simulated": 2, "comparison": 1}[name]
+    assert len(figures) == {"planned": 1, "private": 3, "simulated": 3, "comparison": 1}[name]
     for box in figures:
         assert box["width"] > 250
         assert box["height"] > 80
