@@ -120,6 +120,8 @@ def _mechanism(mechanism: Mapping[str, Any]) -> str:
             f"{mechanism['where']}: {mechanism['times']:,} × Gaussian, "
             f"noise multiplier {mechanism['noise_multiplier']:.4f}, sampling rates {rates}{more}"
         )
+    if "query_size" not in mechanism:
+        return f"{mechanism['where']}: Gaussian, noise multiplier {mechanism['noise_multiplier']:.4f}, every record"
     known = {"where", "times", "mechanism", "private", "query_size", "unlabelled"}
     numbers = [f"{spaced(name)} {parameter(name, value)}" for name, value in mechanism.items() if name not in known]
     planned = "planned " if "wanted" in mechanism else ""
