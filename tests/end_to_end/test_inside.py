@@ -145,7 +145,8 @@ def test_the_curve_is_drawn_at_planned_numbers(folder: Path) -> None:
         sizes = expected_labels(Campaign(folder).plan)
         assert data["labels_by_phase"] == [sum(sizes[:1]), sum(sizes[:2]), sum(sizes)]
         figure = learning_figure({"ours": data}, "accuracy")
-        assert axis_values(figure) == [data["labels_by_phase"]]
+        # The line of the majority class goes from end to end.
+        assert [values for values in axis_values(figure) if values != [0.0, 1.0]] == [data["labels_by_phase"]]
         assert figure.axes[0].get_xlabel() == "labels planned"
 
 

@@ -60,6 +60,9 @@ def at_terminal(
             if left and asked.endswith(": ") and left[0][0] in asked:
                 _, answer = left.pop(0)
                 unread = b""
+                if answer == CTRL_C:
+                    # The prompt appears a moment before the program waits for input; a signal in between is not noticed.
+                    time.sleep(1)
                 os.write(terminal, answer.encode() if answer == CTRL_C else answer.encode() + b"\n")
             elif asked.endswith(": ") and unread:
                 wanted = left[0][0] if left else "nothing"
