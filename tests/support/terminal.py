@@ -61,7 +61,7 @@ def at_terminal(
                 _, answer = left.pop(0)
                 unread = b""
                 if answer == CTRL_C:
-                    # The prompt appears a moment before the program waits for input; a signal in between is not noticed.
+                    # The prompt appears a moment before the program waits for input, and a signal in between is lost.
                     time.sleep(1)
                 os.write(terminal, answer.encode() if answer == CTRL_C else answer.encode() + b"\n")
             elif asked.endswith(": ") and unread:
