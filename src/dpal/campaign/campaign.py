@@ -113,24 +113,12 @@ class Campaign:
         """
         # Importing torch takes seconds.
         with doing("opening the data"):
-            from dpal.campaign.default_model import default_model
-            from dpal.campaign.parts import configured_pool, parts_of, resolved_config
+            from dpal.campaign.filled_in import filled_in
 
-            config = resolved_config(config, Path(base))
-        if config.data is None or config.plan is None:
-            missing = [name for name in ("data", "plan") if getattr(config, name) is None]
-            raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
-        with doing("opening the data"):
-            request, pool = config.plan, configured_pool(config)
-        tell(f"{len(pool):,} records in the pool")
-        if config.model is None:
-            config = config.model_copy(update={"model": default_model(pool, tell=tell)})
-        parts = replace(parts_of(config, pool=pool), tell=tell)
+        made = filled_in(config, Path(base), tell=tell)
+        config, parts = made.config, made.parts
         with doing("planning"):
-            if parts.encoder is not None:
-                request = request.for_encoder(len(pool))
-                config = config.model_copy(update={"plan": request})
-            plan = request.plan(len(pool))
+            plan = made.request.plan(len(parts.pool))
         before_creating(config, parts, plan)
         return cls._created(folder, config, parts, plan, ())
 

@@ -91,27 +91,42 @@ class Encoding:
 
     def _fill(self, file: FeatureFile, source: Records, rows: Positions, missing: Positions) -> None:
         cache = None if self.cache is None else FeatureCache(self.cache, width=self.encoder.width)
-        with _EncodingProgress(f"encoding with {self.encoder.name}", len(missing), self.tell) as progress:
+        where = ", once; the features stay in the campaign's folder"
+        with _EncodingProgress(f"encoding with {self.encoder.name}", len(missing), self.tell, where=where) as progress:
             for start in range(0, len(missing), _CHUNK):
                 positions = missing[start : start + _CHUNK]
-                file.write(rows[positions], self._features(_read(source, positions), cache))
+                file.write(rows[positions], _features(self.encoder, _read(source, positions), cache))
                 fault_points.reached("encode.chunk")
                 progress.advance(len(positions))
 
-    def _features(self, batch: Any, cache: FeatureCache | None) -> NDArray[np.float16]:
-        if cache is None:
-            return stored(self.encoder.encode(batch))
-        # The hash has the encoder in it, and the contents; not the campaign's key, which other campaigns do not know.
-        key = bytes.fromhex(self.encoder.identity())
-        names = fingerprints(batch, key) if isinstance(batch, np.ndarray) else text_fingerprints(batch, key)
-        known = cache.found(names)
-        new = [place for place, name in enumerate(names) if name not in known]
-        if new:
-            chosen = batch[new] if isinstance(batch, np.ndarray) else [batch[place] for place in new]
-            rows = stored(self.encoder.encode(chosen))
-            cache.add([names[place] for place in new], rows)
-            known |= {names[place]: row for place, row in zip(new, rows, strict=True)}
-        return np.stack([known[name] for name in names])
+
+def features_in_memory(
+    encoder: Encoder, records: Records, *, cache: str | None, tell: Callable[[str], None]
+) -> NDArray[np.float16]:
+    """The features of public records, one row each. A pool's own are kept in files of its campaign instead."""
+    shared = None if cache is None else FeatureCache(cache, width=encoder.width)
+    rows: list[NDArray[np.float16]] = []
+    with _EncodingProgress(f"encoding with {encoder.name}", len(records), tell) as progress:
+        for positions in np.split(np.arange(len(records)), range(_CHUNK, len(records), _CHUNK)):
+            rows.append(_features(encoder, _read(records, positions), shared))
+            progress.advance(len(positions))
+    return np.concatenate(rows)
+
+
+def _features(encoder: Encoder, batch: Any, cache: FeatureCache | None) -> NDArray[np.float16]:
+    if cache is None:
+        return stored(encoder.encode(batch))
+    # The hash has the encoder in it, and the contents; not the campaign's key, which other campaigns do not know.
+    key = bytes.fromhex(encoder.identity())
+    names = fingerprints(batch, key) if isinstance(batch, np.ndarray) else text_fingerprints(batch, key)
+    known = cache.found(names)
+    new = [place for place, name in enumerate(names) if name not in known]
+    if new:
+        chosen = batch[new] if isinstance(batch, np.ndarray) else [batch[place] for place in new]
+        rows = stored(encoder.encode(chosen))
+        cache.add([names[place] for place in new], rows)
+        known |= {names[place]: row for place, row in zip(new, rows, strict=True)}
+    return np.stack([known[name] for name in names])
 
 
 def _read(source: Records, positions: Positions) -> Any:
@@ -159,16 +174,17 @@ def _synthetic(encoder: Encoder, records: Records) -> NDArray[np.float16]:
 class _EncodingProgress:
     """A bar with the time left on a terminal; otherwise a line a minute."""
 
-    def __init__(self, description: str, records: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, description: str, records: int, tell: Callable[[str], None], *, where: str = "") -> None:
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._bar = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
         self._task = self._bar.add_task(description, total=records)
         self._description, self._records, self._tell, self._done = description, records, tell, 0
+        self._where = where
         self._started = self._told = time.monotonic()
 
     def __enter__(self) -> "_EncodingProgress":
-        self._tell(f"{self._description}: {self._records:,} records, once; the features stay in the campaign's folder")
+        self._tell(f"{self._description}: {self._records:,} records{self._where}")
         self._bar.start()
         return self
 

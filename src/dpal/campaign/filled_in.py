@@ -1,0 +1,40 @@
+"""A configuration with everything filled in that it leaves open: paths, the model, and the plan's request."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dpal.campaign.config import CampaignConfig
+from dpal.campaign.default_model import default_model
+from dpal.campaign.parts import Parts, configured_pool, parts_of, resolved_config
+from dpal.errors import InvalidArgument
+from dpal.planning.request import PlanRequest
+from dpal.training.progress import doing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledIn:
+    """What a campaign would be created with, apart from its plan."""
+
+    config: CampaignConfig
+    parts: Parts
+    request: PlanRequest
+
+
+def filled_in(config: CampaignConfig, base: Path, *, tell: Callable[[str], None]) -> FilledIn:
+    """Open the data and decide what is open. No record is read. Relative paths start at `base`."""
+    with doing("opening the data"):
+        config = resolved_config(config, base)
+        if config.data is None or config.plan is None:
+            missing = [name for name in ("data", "plan") if getattr(config, name) is None]
+            raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
+        request, pool = config.plan, configured_pool(config)
+    tell(f"{len(pool):,} records in the pool")
+    if config.model is None:
+        config = config.model_copy(update={"model": default_model(pool, tell=tell)})
+    parts = replace(parts_of(config, pool=pool), tell=tell)
+    if parts.encoder is not None:
+        with doing("planning"):
+            request = request.for_encoder(len(pool))
+        config = config.model_copy(update={"plan": request})
+    return FilledIn(config=config, parts=parts, request=request)
