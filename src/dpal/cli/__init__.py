@@ -9,12 +9,24 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from dpal.cli import campaigns, certificates, comparisons, demo, experiments, init, labels, plans
+from dpal.cli import campaigns, certificates, comparisons, demo, experiments, explain, init, labels, plans
 from dpal.cli.app import BUSY, DAMAGED, WRONG_INPUT, app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
 from dpal.imports import missing_package
 
-__all__ = ["app", "campaigns", "certificates", "comparisons", "demo", "experiments", "init", "labels", "plans", "run"]
+__all__ = [
+    "app",
+    "campaigns",
+    "certificates",
+    "comparisons",
+    "demo",
+    "experiments",
+    "explain",
+    "init",
+    "labels",
+    "plans",
+    "run",
+]
 
 
 def run() -> None:
