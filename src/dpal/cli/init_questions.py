@@ -168,8 +168,8 @@ QUESTIONS: tuple[Question, ...] = (
         default=NO,
         check=yes_or_no,
         after=lambda value: (
-            "The promise is per record: someone with several records is protected less overall (two records: "
-            "up to twice the ε). Consider a smaller ε, or one record per person."
+            "The promise is per record: someone with several records is protected less overall. dpal explain "
+            "--epsilon 8 --records-per-person 2 says how much. Consider a smaller ε, or one record per person."
             if value
             else ""
         ),
@@ -212,7 +212,8 @@ QUESTIONS: tuple[Question, ...] = (
         name="epsilon",
         text="ε of the promise",
         help="How much anyone can learn about one record from everything that is released: smaller protects more and "
-        "teaches the model less. Agree on it before you start; docs/threats.md says what each ε means.",
+        "teaches the model less. Agree on it before you start: dpal explain --epsilon 8 says what an ε means and what "
+        "others use, docs/epsilon.md how to choose one.",
         default="8",
         check=data_answers.epsilon,
         after=lambda value: (

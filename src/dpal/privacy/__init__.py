@@ -1,13 +1,15 @@
 """Pure mathematics: what was done to a record, and the (ε, δ) that follows. No data, no torch.
 
 Read mechanisms (what touches data), history (how often), then renyi and pld (curves and loss distributions), the
-campaign_* files (a whole campaign with selections), accountants, and calibration (from a target ε to noise).
+campaign_* files (a whole campaign with selections), accountants, calibration (from a target ε to noise), and
+group_privacy (several records of one person).
 """
 
 from dpal.privacy.accountants import ACCOUNTANTS, Accountant, PldAccountant, RdpAccountant, accountant_named
 from dpal.privacy.calibration import noise_multiplier_for, sampling_probability_for, steps_for
 from dpal.privacy.campaign_accounting import ACCOUNTINGS, campaign_delta, campaign_epsilon
 from dpal.privacy.campaign_history import CampaignHistory, Released, pure_epsilon
+from dpal.privacy.group_privacy import group_delta, record_delta
 from dpal.privacy.history import History, canonical
 from dpal.privacy.mechanisms import (
     MECHANISMS,
@@ -47,9 +49,11 @@ __all__ = [
     "campaign_delta",
     "campaign_epsilon",
     "canonical",
+    "group_delta",
     "mechanism_from_json",
     "noise_multiplier_for",
     "pure_epsilon",
+    "record_delta",
     "rounded_up",
     "sampling_probability_for",
     "steps_for",

@@ -3,6 +3,7 @@
 Reading order:
 
 - `plain_words`, `assumptions`: what an ε and a δ mean, and what a promise assumes
+- `epsilon_explanation`, `epsilon_table`: the same at length, before there is a plan
 - `plan_table`, `campaign_table`: plans, status and verification in a terminal
 - `figures`: the look of all figures; `plan_plot`, `campaign_plots`, `histogram_plot` draw them
 - `html_pages`: Jinja2 templates (in `templates/`), always escaped

@@ -51,17 +51,22 @@ def guess_sentence(epsilon: float, delta: float) -> str:
     """The worst case as a number that anyone can judge."""
     return (
         "Someone who would guess right 50% of the time whether a certain record was used could guess right "
-        f"{_how_often(100.0 * right_guesses(epsilon, delta))}."
+        f"{_how_often(right_guesses(epsilon, delta))}."
     )
 
 
-def _how_often(percent: float) -> str:
-    """Rounded up, with enough decimals to tell it from always."""
+def percent_at_most(probability: float) -> str:
+    """A probability as a percentage, rounded up, with enough decimals to tell it from always."""
     for digits in (2, 4, 6):
-        shown = rounded_up(percent, digits)
+        shown = rounded_up(100.0 * probability, digits)
         if shown < 100.0:
-            return f"at most {shown:.{digits}f}% of the time"
-    return "every time (100%)"
+            return f"{shown:.{digits}f}%"
+    return "100%"
+
+
+def _how_often(probability: float) -> str:
+    percent = percent_at_most(probability)
+    return f"every time ({percent})" if percent == "100%" else f"at most {percent} of the time"
 
 
 def worst_case(epsilon: float, delta: float, records: int) -> str:
