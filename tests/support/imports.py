@@ -19,6 +19,7 @@ LAYERS = (
     "campaign",
     "audit",
     "reports",
+    "rehearsal",
     "experiments",
     "web",
     "cli",

@@ -16,7 +16,7 @@ from dpal.reports.plain_words import exactly, spaced
 
 if TYPE_CHECKING:
     # At run time it would import torch, which takes seconds and is an extra.
-    from dpal.experiments.rehearsal import Forecast, Rehearsal
+    from dpal.rehearsal.forecasts import Forecast, Rehearsal
 
 
 @app.command()
@@ -55,7 +55,7 @@ def rehearse(
         raise MissingData(f"There is no file or folder {source}.")
     asked = () if epsilons is None else _numbers(epsilons)
     # Only here: it imports torch.
-    from dpal.experiments.rehearsal import rehearse as rehearsed
+    from dpal.rehearsal.forecasts import rehearse as rehearsed
 
     console = Console(stderr=as_json)
     result = rehearsed(
@@ -134,7 +134,7 @@ def _own(result: "Rehearsal") -> "list[Forecast]":
 
 def _percent(values: tuple[float, ...]) -> str:
     # Only here: it imports torch.
-    from dpal.experiments.rehearsal import mean_and_deviation
+    from dpal.rehearsal.forecasts import mean_and_deviation
 
     mean, deviation = mean_and_deviation(values)
     return f"{mean:.1%}" if deviation is None else f"{mean:.1%} ± {100 * deviation:.1f}"

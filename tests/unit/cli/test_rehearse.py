@@ -10,7 +10,7 @@ from dpal.cli import app
 from dpal.cli.app import AT_CHANCE
 from dpal.cli.rehearse import sentences
 from dpal.errors import InvalidArgument, MissingData
-from dpal.experiments.rehearsal import Forecast, Rehearsal
+from dpal.rehearsal.forecasts import Forecast, Rehearsal
 
 CONFIG = """
 data: {source: digits}
@@ -79,7 +79,7 @@ def test_wrong_input_is_refused_before_anything_is_imported(tmp_path: Path) -> N
 
 
 def rehearsal_of_nothing(folder: Path) -> None:
-    from dpal.experiments.rehearsal import rehearse
+    from dpal.rehearsal.forecasts import rehearse
 
     (folder / "empty.yaml").write_text("")
     rehearse(folder / "empty.yaml")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpal.experiments.synthetic_features import BEST_ACCURACY, as_targets, synthetic_features
+from dpal.rehearsal.synthetic_features import BEST_ACCURACY, as_targets, synthetic_features
 
 
 @pytest.mark.parametrize("classes", [2, 8])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpal.data import Pool, from_arrays
-from dpal.experiments.mixed_rows import MixedRows
+from dpal.rehearsal.mixed_rows import MixedRows
 
 
 def pool(multi_label: bool = False) -> Pool:

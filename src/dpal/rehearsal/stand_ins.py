@@ -15,9 +15,9 @@ from dpal.data.named.registry import DATASETS
 from dpal.data.records import ArrayRecords, Form, Records, TextRecords
 from dpal.data.sources import open_pool
 from dpal.errors import BadData, InvalidArgument
-from dpal.experiments.mixed_rows import MixedRows
-from dpal.experiments.synthetic_features import BEST_ACCURACY, as_targets, synthetic_features
 from dpal.models.encoder import IMAGES, Encoder
+from dpal.rehearsal.mixed_rows import MixedRows
+from dpal.rehearsal.synthetic_features import BEST_ACCURACY, as_targets, synthetic_features
 
 HELD_OUT, SYNTHETIC, DIGITS = "held-out", "synthetic", "digits"
 # Fewer records than this teach and tell too little.

@@ -10,7 +10,7 @@ from synthetic_pictures import album
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import read_config
 from dpal.errors import DpalError, InvalidArgument
-from dpal.experiments.rehearsal import mean_and_deviation, rehearse
+from dpal.rehearsal.forecasts import mean_and_deviation, rehearse
 
 CONFIG = """
 data: {source: digits}

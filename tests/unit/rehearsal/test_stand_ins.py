@@ -11,8 +11,8 @@ from dpal.campaign.config import CampaignConfig, checked_config
 from dpal.campaign.parts import Parts, parts_of
 from dpal.data import Pool, from_arrays, from_table
 from dpal.errors import BadData, DpalError, InvalidArgument
-from dpal.experiments.stand_ins import HELD_OUT, StandIn, stand_in_for
 from dpal.models.features import Features
+from dpal.rehearsal.stand_ins import HELD_OUT, StandIn, stand_in_for
 
 
 def pictures(count: int, *, side: int = 16, channels: int = 3, labelled: bool = True) -> Pool:

@@ -18,11 +18,11 @@ from dpal.campaign.layout import CONFIG
 from dpal.campaign.parts import Parts, configured_pool, model_options, parts_of
 from dpal.data.records import TextRecords
 from dpal.errors import DpalError, InvalidArgument
-from dpal.experiments.stand_ins import StandIn, stand_in_for
 from dpal.models.features import Features, seeded_head
 from dpal.models.registry import build_model
 from dpal.planning.plan import Plan
 from dpal.planning.request import PlanRequest
+from dpal.rehearsal.stand_ins import StandIn, stand_in_for
 
 RUNS = 3
 # Enough to measure how fast an encoder is here.
