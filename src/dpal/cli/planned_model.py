@@ -65,7 +65,7 @@ def warning_for(model: PlannedModel | None, request: PlanRequest, plan: Plan) ->
     if noise <= MOST_NOISE:
         return None
     return (
-        f"Expect a network from scratch to learn little or nothing with this plan: over all steps the noise is "
+        f"Expect a network from scratch to learn little, and nothing if the task is hard: over all steps the noise is "
         f"{times(noise)} the largest possible signal of {FROM_SCRATCH} ({RESNET9_PARAMETERS:,} parameters). "
         f"--model {FROM_SCRATCH} says what would help. A head on a public encoder needs far less: "
         f"--model {IMAGE_ENCODER}, or {TEXT_ENCODER} for texts."

@@ -41,9 +41,9 @@ def noise_warning(
     phases = len(noise)
     in_all = "" if phases == 1 else f" of the {phases} phases"
     said = (
-        f"Expect this model to learn little or nothing: in a step of phase 1 the noise is {times(noise[0].in_a_step)} "
-        f"the largest possible signal of its {parameters:,} trainable parameters, and over all steps{in_all} "
-        f"{times(noise[-1].so_far)}. "
+        f"Expect this model to learn little, and nothing if the task is hard: in a step of phase 1 the noise is "
+        f"{times(noise[0].in_a_step)} the largest possible signal of its {parameters:,} trainable "
+        f"parameters, and over all steps{in_all} {times(noise[-1].so_far)}. "
     )
     changes = list(_changes(replace(request, accountant="rdp"), plan.setting, parameters, encoder_parameters))
     if not changes:

@@ -49,13 +49,15 @@ def test_a_plan_names_a_model_that_cannot_learn() -> None:
     done = dpal(*FEW, "--parameters", "2440514")
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "Expect this model to learn little or nothing: in a step of phase 1 the noise is" in words
+    assert (
+        "Expect this model to learn little, and nothing if the task is hard: in a step of phase 1 the noise is" in words
+    )
     assert "a public encoder as the model, whose head has 1,570 parameters" in words
 
 
 def test_without_a_model_it_says_what_a_network_from_scratch_can_expect() -> None:
     words = " ".join(dpal(*FEW, without="torch").stdout.split())
-    assert "Expect a network from scratch to learn little or nothing with this plan" in words
+    assert "Expect a network from scratch to learn little, and nothing if the task is hard: over all steps" in words
     assert "--model resnet9 says what would help" in words
     assert "Expect" not in dpal("plan", "--epsilon", "8", "--accountant", "rdp").stdout
 

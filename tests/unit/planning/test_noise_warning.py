@@ -28,7 +28,9 @@ def test_a_network_from_scratch_with_few_labels() -> None:
     assert words is not None
     plan = XRAYS.plan(5_216)
     noise = noise_to_signal(plan.schedule, RESNET9)
-    assert words.startswith("Expect this model to learn little or nothing: in a step of phase 1 the noise is ")
+    assert words.startswith(
+        "Expect this model to learn little, and nothing if the task is hard: in a step of phase 1 the noise is "
+    )
     assert f"the noise is {times(noise[0].in_a_step)} the largest possible signal of its 2,440,514" in words
     assert f"over all steps of the 5 phases {times(noise[-1].so_far)}." in words
     assert "a public encoder as the model, whose head has 1,570 parameters (0.0" in words
