@@ -17,7 +17,7 @@ from dpal.errors import InvalidArgument
 from dpal.planning.plan import Schedule
 from dpal.privacy import checks
 
-# Where noise has outgrown the largest possible signal, measured models learned half or less (docs/planning.md).
+# Below it, measured models learned more than half of what is above chance; beyond it, most did not (docs/planning.md).
 MOST_NOISE = 1.0
 
 
