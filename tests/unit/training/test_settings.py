@@ -99,7 +99,7 @@ def test_a_stated_learning_rate_wins_and_then_the_models_own() -> None:
 @pytest.mark.parametrize(
     ("parameters", "steps", "rate"),
     [
-        # ResNet-9 on CIFAR-10: published runs had 0.002 for 500 steps and 0.001 to 0.0014 for 1,220.
+        # ResNet-9 on CIFAR-10: the experiments state 0.002 for 500 steps and 0.001 for 1,220.
         (2_447_562, 500, 0.0017),
         (2_447_562, 1_220, 0.0011),
         # The private demonstration on digits: 0.008.
