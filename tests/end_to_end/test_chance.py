@@ -45,7 +45,7 @@ def test_a_model_at_chance_stops_the_campaign_until_it_is_told_to_go_on(tmp_path
     words = " ".join(stopped.stdout.split())
     assert "of the 360 held-out records are right; always answering '" in words
     assert "No better than chance: a model that knows nothing has a balanced accuracy of 10.0%" in words
-    assert "dpal run c --go-on --set training.learning_rate=5e-30" in words
+    assert "dpal run c --go-on --set training.learning_rate=3e-30" in words
     assert "error" not in stopped.stderr
     charged = json.loads(dpal("verify", "c", "--json", "--ledger", "l.json", cwd=tmp_path).stdout)["epsilon_spent"]
     assert len(json.loads((tmp_path / "l.json").read_text())["phases"]) == 1

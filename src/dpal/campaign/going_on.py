@@ -17,6 +17,9 @@ from dpal.campaign.facts import WentOn
 from dpal.campaign.writer import Writer
 from dpal.errors import InvalidArgument
 
+# The default is fitted (docs/training.md), so much more than this would only diverge.
+_LARGER = 3
+
 
 def go_on(writer: Writer, phase: int, settings: Sequence[str] = ()) -> CampaignConfig:
     """Record that the campaign goes on after this phase; returns the configuration that counts from now on."""
@@ -46,10 +49,11 @@ def require_stopped(stopped: int | None, settings: Sequence[str]) -> None:
 def advice(folder: Path | str, learning_rate: float) -> str:
     """What may be done about a model that is no better than chance, the most likely help first."""
     command = f"dpal run {shlex.quote(str(folder))} --go-on"
+    larger = f"--set training.learning_rate={_LARGER * learning_rate:.3g}"
     return (
         "The campaign has stopped, and nothing more was charged. What may help, most likely first: (1) a public "
-        f"encoder as the model, if it is not one already; (2) a larger learning rate, now {learning_rate:g}; (3) more "
-        "labels; (4) fewer phases, so that each has more of ε. Only the learning rate can be changed here, at no cost "
-        f"in privacy: {command} --set training.learning_rate={5 * learning_rate:g}\nThe others need a new campaign, "
-        f"whose ε adds to what this one has spent. To go on as it is: {command}"
+        f"encoder as the model, if it is not one already; (2) a larger learning rate, now {learning_rate:.3g}; (3) "
+        "more labels; (4) fewer phases, so that each has more of ε. Only the learning rate can be changed here, at no "
+        f"cost in privacy: {command} {larger}\nThe others need a new campaign, whose ε adds to what this one has "
+        f"spent. To go on as it is: {command}"
     )

@@ -25,6 +25,7 @@ from dpal.selection.acquisition import Acquisition, Entropy, MinimumMargin
 from dpal.selection.acquisition_checks import require_separate_records
 from dpal.selection.registry import ACQUISITIONS
 from dpal.training.learner import Learner, device_for
+from dpal.training.optimizers import trainable_parameters
 from dpal.training.settings import AUTOMATIC
 from dpal.training.sources import Readable
 
@@ -43,6 +44,8 @@ class Parts:
     inputs: Records
     encoder: Encoder | None
     learner: Callable[[Records], Learner]
+    # How many numbers training changes. Calling it builds the model.
+    parameters: Callable[[], int]
     acquisition: Acquisition
     oracle: Oracle
     # A public held-out set, as it was given and as the model reads it, and for several labels the evaluated classes.
@@ -85,20 +88,25 @@ def parts_of(
     scorer = _acquisition(config, pool, acquisition)
     answering = as_oracle(config.oracle if oracle is None else oracle)
 
+    def network(records: Records) -> Any:
+        if encoder is not None and features is not None:
+            return seeded_head(encoder, classes=len(pool.classes), hidden=features.hidden, seed=config.seed)
+        return _built(config.model, pool, records, config.seed) if given_model is None else _module(given_model)
+
     def learner(records: Records) -> Learner:
         training = config.training
-        if encoder is not None and features is not None:
-            built = seeded_head(encoder, classes=len(pool.classes), hidden=features.hidden, seed=config.seed)
-        else:
-            built = _built(config.model, pool, records, config.seed) if given_model is None else _module(given_model)
+        built = network(records)
         return Learner(built, records, multi_label=pool.multi_label, settings=training, compute=training)
+
+    inputs = _inputs(pool, config.text, encoder)
 
     model_code = given_model if given_model is not None else config.model and config.model.name
     return Parts(
         pool=pool,
-        inputs=_inputs(pool, config.text, encoder),
+        inputs=inputs,
         encoder=encoder,
         learner=learner,
+        parameters=lambda: trainable_parameters(network(inputs)),
         acquisition=scorer,
         foreign_code=foreign_code(scorer, model_code, answering, encoder),
         oracle=answering,

@@ -12,6 +12,9 @@ from dpal.errors import DpalError, InvalidArgument
 # Exit codes besides 0 for done and 1 for the unexpected.
 WRONG_INPUT, WAITING, BUSY, DAMAGED, AT_CHANCE, STOPPED = 2, 3, 4, 5, 6, 130
 
+# How a warning looks.
+WARNING = "bold yellow"
+
 Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="CAMPAIGN")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]

@@ -64,7 +64,9 @@ def run_command(
         if status.is_waiting:
             console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_stopped:
-        words = what_may_help(campaign, opened.runner.model.at(opened.state()).learning_rate)
+        state = opened.state()
+        steps = opened.schedule.phases[state.trained[-1].phase].steps
+        words = what_may_help(campaign, opened.runner.model.at(state).learning_rate(steps))
         console.print(words, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
     if status.is_waiting or status.is_stopped:
         sys.exit(WAITING if status.is_waiting else AT_CHANCE)

@@ -15,7 +15,7 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import CampaignConfig, checked_config, read_config
 from dpal.campaign.files import require_new
 from dpal.cli.answered_config import config_of
-from dpal.cli.app import STOPPED, AsJson, app
+from dpal.cli.app import STOPPED, WARNING, AsJson, app
 from dpal.cli.init_questions import QUESTIONS
 from dpal.cli.kept_answers import KeptAnswers
 from dpal.cli.questions import Answers, ask
@@ -78,10 +78,14 @@ def init(
     if data is not None and epsilon is None and not any(setting.startswith("plan.") for setting in extra):
         console.print("ε = 8, since --epsilon does not say otherwise.")
     if config is not None:
-        campaign = Campaign.from_config(folder, read_config(config, extra), base=config.parent, tell=console.print)
+        campaign = Campaign.from_config(
+            folder, read_config(config, extra), base=config.parent, tell=console.print, warn=partial(_warn, console)
+        )
     elif data is not None:
         document = {"data": {"source": data}, "plan": {"target_epsilon": 8.0}}
-        campaign = Campaign.from_config(folder, checked_config(document, extra), tell=console.print)
+        campaign = Campaign.from_config(
+            folder, checked_config(document, extra), tell=console.print, warn=partial(_warn, console)
+        )
     elif sys.stdin.isatty():
         given = {"epsilon": epsilon, "selections": selections}
         campaign = _asked(folder, {name: value for name, value in given.items() if value is not None}, extra, console)
@@ -107,7 +111,15 @@ def _asked(folder: Path, given: Answers, settings: Sequence[str], console: Conso
     try:
         answers = ask(QUESTIONS, given=given, offered=offered, keep=kept.keep)
         config = checked_config(config_of(answers), settings)
-        campaign = Campaign.from_config(folder, config, tell=console.print, before_creating=partial(_agree, console))
+        # Said after the plan, right before the last question.
+        warnings: list[str] = []
+        campaign = Campaign.from_config(
+            folder,
+            config,
+            tell=console.print,
+            warn=warnings.append,
+            before_creating=partial(_agree, console, warnings),
+        )
     except (typer.Abort, KeyboardInterrupt):
         console.print(f"\nStopped. Nothing was created. {_where(kept, folder)}")
         sys.exit(STOPPED)
@@ -125,13 +137,19 @@ def _where(kept: KeptAnswers, folder: Path) -> str:
     return f"Your answers are in {kept.file}. They are offered again by: dpal init {folder}"
 
 
-def _agree(console: Console, config: CampaignConfig, parts: "Parts", plan: Plan) -> None:
-    """Show the plan and the time it takes, and ask whether to create the campaign."""
+def _warn(console: Console, words: str) -> None:
+    console.print(words, style=WARNING, markup=False, highlight=False, soft_wrap=True)
+
+
+def _agree(console: Console, warnings: Sequence[str], config: CampaignConfig, parts: "Parts", plan: Plan) -> None:
+    """Show the plan, the time it takes and warnings, and ask whether to create the campaign."""
     from dpal.campaign.estimated_time import estimated_seconds, in_words
 
     console.print(plan_view(plan))
     seconds = estimated_seconds(config, parts, plan)
     if seconds is not None:
         console.print(f"Training and choosing take {in_words(seconds)} on this machine, without the time of people.")
+    for words in warnings:
+        _warn(console, words)
     if not typer.confirm("create the campaign?", default=True):
         raise typer.Abort

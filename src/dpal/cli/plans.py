@@ -8,8 +8,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpal.cli.app import Force, app, require_free
+from dpal.campaign.default_model import ENCODERS
+from dpal.cli.app import WARNING, Force, app, require_free
 from dpal.cli.options import with_options_of
+from dpal.cli.planned_model import planned_model, warning_for
 from dpal.errors import InvalidArgument
 from dpal.planning.certification import load_plan
 from dpal.planning.planners import plans_of_all
@@ -140,6 +142,18 @@ def plan_command(
         Path | None, typer.Option(help="Draw ε, rates and steps to this file (png, pdf or svg).", metavar="FILE")
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Show all planners side by side.")] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Say whether the noise leaves this model enough to learn from, and what would help: resnet9, "
+            "small-cnn, …, or an encoder such as efficientnet-lite0, which is planned for as dpal init does.",
+            metavar="NAME",
+        ),
+    ] = None,
+    classes: Annotated[int, typer.Option(help="With --model: how many classes there are.")] = 2,
+    parameters: Annotated[
+        int | None, typer.Option(help="Instead of --model: how many parameters it trains.", metavar="N")
+    ] = None,
     force: Force = False,
     **request: Any,
 ) -> None:
@@ -150,6 +164,9 @@ def plan_command(
     console = Console()
     require_free(json_file, plot, force=force)
     asked = PlanRequest(**request)
+    judged = planned_model(model, classes=classes, parameters=parameters)
+    if model in ENCODERS:
+        asked = asked.for_encoder(pool_size)
     if compare:
         with console.status("planning …"):
             plans = plans_of_all(asked.resolve(pool_size))
@@ -157,7 +174,10 @@ def plan_command(
         return
     with console.status("planning …"):
         made = asked.plan(pool_size)
+        too_noisy = warning_for(judged, asked, made)
     console.print(plan_view(made))
+    if too_noisy is not None:
+        console.print(too_noisy, style=WARNING, markup=False, highlight=False, soft_wrap=True)
     if json_file is not None:
         json_file.write_text(made.to_text(), encoding="utf-8")
         console.print(f"written to {json_file}")

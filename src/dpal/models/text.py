@@ -16,6 +16,9 @@ class TextClassifier(nn.Module):
     `name` is a folder or a name on the hub. `dropout` replaces the model's own rate; BALD needs it above 0.
     """
 
+    # Pretrained weights must not move as far as those of a network from scratch.
+    default_learning_rate = 1e-3
+
     def __init__(self, *, name: str | Path, classes: int, dropout: float | None = None) -> None:
         super().__init__()
         if classes < 1:

@@ -18,6 +18,7 @@ from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, write_tensors
 from dpal.training.loop import PhaseResult, train_phase
 from dpal.training.losses import loss_for
+from dpal.training.optimizers import learning_rate_for
 from dpal.training.prediction import logits
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 from dpal.training.sources import Readable, TensorSource, source_for
@@ -49,9 +50,9 @@ class Learner:
         )
         self.average = None if settings.average is None else WeightAverage(self.model, decay=settings.average)
 
-    @property
-    def learning_rate(self) -> float:
-        return self.settings.learning_rate_for(self.model)
+    def learning_rate(self, steps: int) -> float:
+        """The learning rate in a phase of so many steps."""
+        return learning_rate_for(self.settings, self.model, steps=steps)
 
     @property
     def in_memory(self) -> bool:
@@ -96,7 +97,7 @@ class Learner:
             )
         except TrainingDiverged as error:
             allowed = "lower: a single step on synthetic records diverges with it. Nothing was charged"
-            raise InvalidArgument("learning_rate", self.learning_rate, allowed) from error
+            raise InvalidArgument("learning_rate", self.learning_rate(1), allowed) from error
 
     def train(
         self,

@@ -73,7 +73,7 @@ def train_phase(
     """
     groups = _checked_groups(groups)
     compute = compute or ComputeSettings()
-    optimizer = optimizer or optimizer_for(settings, model)
+    optimizer = optimizer or optimizer_for(settings, model, steps=phase.steps)
     members = np.concatenate(groups)
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)

@@ -65,15 +65,28 @@ def make_optimizer(
     return OPTIMIZERS[name](parameters, lr=learning_rate, **options)
 
 
-def optimizer_for(settings: TrainingSettings, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer of the settings. A layer that is named as classifiers usually are is its exempt layer."""
+def optimizer_for(settings: TrainingSettings, model: nn.Module, *, steps: int) -> torch.optim.Optimizer:
+    """The optimizer for a phase of so many steps. A layer that is named as classifiers usually are is exempt."""
     return make_optimizer(
         settings.optimizer,
         model,
-        learning_rate=settings.learning_rate_for(model),
+        learning_rate=learning_rate_for(settings, model, steps=steps),
         exempt_layer=_classifier(model),
         **settings.optimizer_options,
     )
+
+
+def learning_rate_for(settings: TrainingSettings, model: nn.Module, *, steps: int) -> float:
+    """The learning rate that the settings give this model in a phase of so many steps."""
+    own = getattr(model, "default_learning_rate", None)
+    return settings.learning_rate_for(
+        None if own is None else float(own), parameters=trainable_parameters(model), steps=steps
+    )
+
+
+def trainable_parameters(model: nn.Module) -> int:
+    """How many numbers training changes, and noise is added to."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 def _classifier(model: nn.Module) -> nn.Module | None:

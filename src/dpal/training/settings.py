@@ -5,6 +5,7 @@ where it acts. `TrainingSettings` is what is computed; `ComputeSettings` is wher
 torch, which takes seconds to import.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,12 @@ from dpal.errors import InvalidArgument
 from dpal.privacy import checks
 
 AUTOMATIC = "auto"
+# For optimizers that the rule below was not fitted for.
 DEFAULT_LEARNING_RATE = 1e-3
+# The rule for networks from scratch: fitted on public data (docs/training.md), and never above what was measured.
+_ADAPTIVE = ("nadam", "adamw")
+_MOVEMENT = 1.5
+_LARGEST_LEARNING_RATE = 0.03
 PRECISIONS = ("float32", "tf32", "bf16")
 _DEVICES = re.compile(r"auto|cpu|cuda(:\d+)?")
 # Read by pydantic, which checks these values in a campaign's configuration.
@@ -53,6 +59,16 @@ class Scaling:
             raise InvalidArgument("deviation", self.deviation, "above 0")
 
 
+def learning_rate_from_scratch(parameters: int, steps: int) -> float:
+    """What a network without training of its own learns best with, by a rule that was fitted (docs/training.md).
+
+    NAdam and AdamW divide a gradient by its size. Where that is mostly noise, every weight makes steps of about the
+    learning rate in random directions, and what a unit sums up has moved by about rate · √(steps · inputs) in the end.
+    The rule keeps that constant, with √parameters for the number of inputs.
+    """
+    return min(_LARGEST_LEARNING_RATE, _MOVEMENT / math.sqrt(max(1, steps) * math.sqrt(max(1, parameters))))
+
+
 # Neither of the two has slots: the section of a configuration inherits from both.
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
@@ -61,7 +77,7 @@ class TrainingSettings:
     __pydantic_config__ = _NO_UNKNOWN_FIELDS
 
     optimizer: str = "nadam"
-    # None: the model's own default, or 0.001 if it has none.
+    # None: the model's own default; if it has none, `learning_rate_from_scratch` in each phase.
     learning_rate: float | None = None
     optimizer_options: Mapping[str, float] = field(default_factory=dict[str, float])
     max_grad_norm: float = 1.0
@@ -80,10 +96,15 @@ class TrainingSettings:
         if not self.pixel_deviation > 0:
             raise InvalidArgument("pixel_deviation", self.pixel_deviation, "above 0")
 
-    def learning_rate_for(self, model: object) -> float:
-        """The learning rate of these settings, or the model's own default."""
-        own = getattr(model, "default_learning_rate", DEFAULT_LEARNING_RATE)
-        return float(own) if self.learning_rate is None else self.learning_rate
+    def learning_rate_for(self, own: float | None, *, parameters: int, steps: int) -> float:
+        """The stated learning rate, or the model's own, or that of a network from scratch in a phase of these steps."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        if own is not None:
+            return own
+        if self.optimizer not in _ADAPTIVE:
+            return DEFAULT_LEARNING_RATE
+        return learning_rate_from_scratch(parameters, steps)
 
     @property
     def scaling(self) -> Scaling:

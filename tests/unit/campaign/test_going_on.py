@@ -82,4 +82,4 @@ def test_advice_names_what_helps_most_first_and_commands_that_work() -> None:
     words = advice(Path("my clinic"), 0.001)
     places = [words.index(what) for what in ("encoder", "larger learning rate", "more labels", "fewer phases")]
     assert places == sorted(places)
-    assert "dpal run 'my clinic' --go-on --set training.learning_rate=0.005" in words
+    assert "dpal run 'my clinic' --go-on --set training.learning_rate=0.003" in words

@@ -31,6 +31,12 @@ def test_a_description_survives_json() -> None:
         assert json.loads(json.dumps(description))["plan"]["target_epsilon"] == description["plan"]["target_epsilon"]
 
 
+def test_every_run_states_its_learning_rate() -> None:
+    """The default of networks from scratch may be fitted again; published runs must not change with it."""
+    for row in ROWS.values():
+        assert Run(row=row, seed=1).training().learning_rate is not None
+
+
 def test_the_papers_steps() -> None:
     """100 epochs of 25,000 in batches of 4,096; 30 epochs of each phase of the naive plan."""
     at_once = plan(**HEADLINE["random"].plan_arguments())

@@ -6,7 +6,15 @@ from phases import phase, run, two_clouds
 from torch import nn
 
 from dpal.errors import InvalidArgument
-from dpal.training.optimizers import OPTIMIZERS, SGD_AGC, SgdWithAdaptiveClipping, make_optimizer
+from dpal.training.optimizers import (
+    OPTIMIZERS,
+    SGD_AGC,
+    SgdWithAdaptiveClipping,
+    make_optimizer,
+    optimizer_for,
+    trainable_parameters,
+)
+from dpal.training.settings import TrainingSettings
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, SGD_AGC])
@@ -46,3 +54,16 @@ def test_adaptive_clipping_of_filters() -> None:
 def test_an_unknown_optimizer_is_named() -> None:
     with pytest.raises(InvalidArgument, match="optimizer is 'lion'"):
         make_optimizer("lion", nn.Linear(1, 1), learning_rate=1.0)
+
+
+def test_without_a_stated_learning_rate_it_follows_from_the_model_and_the_steps() -> None:
+    model = nn.Linear(99, 100)
+    rates = [optimizer_for(TrainingSettings(), model, steps=steps).param_groups[0]["lr"] for steps in (100, 400)]
+    assert rates == pytest.approx([0.015, 0.0075])
+    # Frozen parameters get no noise.
+    model.bias.requires_grad_(False)
+    assert trainable_parameters(model) == 9_900
+    stated = optimizer_for(TrainingSettings(learning_rate=0.5), model, steps=100)
+    assert stated.param_groups[0]["lr"] == 0.5
+    model.default_learning_rate = 0.25
+    assert optimizer_for(TrainingSettings(), model, steps=100).param_groups[0]["lr"] == 0.25

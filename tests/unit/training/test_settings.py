@@ -11,6 +11,7 @@ from dpal import training
 from dpal.campaign.config import Training, checked_config, training_section
 from dpal.errors import InvalidArgument
 from dpal.training import Augmentation, ComputeSettings, Scaling, TrainingSettings
+from dpal.training.settings import DEFAULT_LEARNING_RATE, learning_rate_from_scratch
 
 
 def test_a_configuration_has_the_fields_and_defaults_of_both() -> None:
@@ -84,3 +85,28 @@ def test_without_torch_there_is_an_install_hint(use: str) -> None:
     program = f"import sys; sys.modules['torch'] = None\n{use}"
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert "MissingPackage: This needs torch, which is not installed: pip install 'dpal[train]'." in done.stderr
+
+
+def test_a_stated_learning_rate_wins_and_then_the_models_own() -> None:
+    size = {"parameters": 10_000, "steps": 100}
+    assert TrainingSettings(learning_rate=0.5).learning_rate_for(0.02, **size) == 0.5
+    assert TrainingSettings().learning_rate_for(0.02, **size) == 0.02
+    assert TrainingSettings().learning_rate_for(None, **size) == pytest.approx(0.015)
+    # The rule was fitted for optimizers that divide a gradient by its size.
+    assert TrainingSettings(optimizer="sgd").learning_rate_for(None, **size) == DEFAULT_LEARNING_RATE
+
+
+@pytest.mark.parametrize(
+    ("parameters", "steps", "rate"),
+    [
+        # ResNet-9 on CIFAR-10: the experiments state 0.002 for 500 steps and 0.001 for 1,220.
+        (2_447_562, 500, 0.0017),
+        (2_447_562, 1_220, 0.0011),
+        # The private demonstration on digits: 0.008.
+        (10_026, 300, 0.0087),
+        # Never above what was measured.
+        (100, 1, 0.03),
+    ],
+)
+def test_the_rule_for_networks_from_scratch(parameters: int, steps: int, rate: float) -> None:
+    assert learning_rate_from_scratch(parameters, steps) == pytest.approx(rate, rel=0.05)
