@@ -82,7 +82,9 @@ def parts_of(
         raise _model_missing()
     given_model = model if model is not None and not isinstance(model, str) else None
     features = _features(config.model) if given_model is None else Features.of(given_model)
-    encoder = None if features is None else features.loaded_encoder(kind_of(pool.records))
+    encoder = None
+    if features is not None:
+        encoder = features.loaded_encoder(kind_of(pool.records), image_side=_image_side(pool))
     if encoder is not None:
         encoder.to(device_for(config.training))
     scorer = _acquisition(config, pool, acquisition)
@@ -116,6 +118,14 @@ def parts_of(
         if config.evaluation is not None and config.evaluation.classes
         else None,
     )
+
+
+def _image_side(pool: Pool) -> int | None:
+    """The smaller side of the pool's images; None if they are something else."""
+    if isinstance(pool.records, TextRecords) or "" not in pool.records.form:
+        return None
+    shape = pool.records.form[""].shape
+    return min(shape[1:]) if len(shape) == 3 else None
 
 
 def configured_pool(config: CampaignConfig) -> Pool:

@@ -44,7 +44,7 @@ def not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_images_and_texts_get_their_encoder(tmp_path: Path) -> None:
     told: list[str] = []
-    model = default_model(images(28), tell=told.append)
+    model = default_model(images(8), tell=told.append)
     assert (model.name, model.options) == ("features", {"encoder": "efficientnet-lite0", "hidden": 0})
     model = default_model(texts(tmp_path), tell=told.append)
     assert (model.name, model.options) == ("features", {"encoder": "minilm", "hidden": 0})
@@ -57,8 +57,8 @@ def test_images_and_texts_get_their_encoder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pool", "why"),
     [
-        (images(27), "27 × 27 pixels are too small"),
-        (images(27, 100), "100 × 27 pixels are too small"),
+        (images(7), "7 × 7 pixels are too small"),
+        (images(7, 100), "100 × 7 pixels are too small"),
         (pool_of(np.zeros((5, 40), dtype=np.float32)), "the records are not images"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_package_is_found_without_importing_it(tmp_path: Path, monkeypatch: py
 @pytest.mark.usefixtures("not_installed")
 def test_the_form_alone_says_which_encoder_would_fit(tmp_path: Path) -> None:
     assert fitting_encoder(texts(tmp_path)) == "minilm"
-    assert (fitting_encoder(images(28)), fitting_encoder(images(27))) == ("efficientnet-lite0", None)
+    assert (fitting_encoder(images(8)), fitting_encoder(images(7))) == ("efficientnet-lite0", None)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

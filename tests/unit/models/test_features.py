@@ -17,6 +17,15 @@ def test_without_an_encoder_the_records_decide() -> None:
     assert Features(encoder="efficientnet-lite1", side=64).loaded_encoder(IMAGES).facts()["side"] == 64
 
 
+@pytest.mark.parametrize(
+    ("image_side", "stated", "side"), [(8, None, 64), (32, None, 224), (500, None, 224), (8, 96, 96)]
+)
+def test_small_images_are_enlarged_eight_times_at_most(image_side: int, stated: int | None, side: int) -> None:
+    encoder = Features(side=stated).loaded_encoder(IMAGES, image_side=image_side)
+    assert encoder.facts()["side"] == side
+    assert "side" not in Features().loaded_encoder(TEXTS, image_side=None).facts()
+
+
 def test_what_is_given_in_python_is_recognised() -> None:
     encoder = EfficientNetLite0(side=64)
     assert Features.of(encoder) == Features(encoder=encoder)
