@@ -26,6 +26,7 @@ EXIT_CODES = {
     3: "waiting for labels",
     4: "another process is writing to the campaign",
     5: "damaged, or not verified",
+    6: "a model is no better than chance",
     130: "stopped with Ctrl-C",
 }
 

@@ -179,7 +179,7 @@ def test_ctrl_c_keeps_the_answers(clinic: Path) -> None:
 def test_a_plan_that_is_not_agreed_to_leaves_the_answers(tmp_path: Path) -> None:
     answers = [
         ("where are the records?", "digits"),
-        ("the model [resnet9]", "small-cnn"),
+        ("the model [efficientnet-lite0]", "small-cnn"),
         ("labels that people", "300"),
         ("training phases", ""),
         ("who labels?", "simulated"),
@@ -210,6 +210,6 @@ def test_without_a_model_the_console_says_which_one_was_taken(tmp_path: Path) ->
     done = dpal("init", "trial", "--data", "digits", "--set", "plan.labelling_budget=60", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     printed = " ".join(done.stdout.split())
-    assert "Model: resnet9, trained from scratch, since images of 8 × 8 pixels are too small" in printed
+    assert "Model: the public encoder efficientnet-lite0, since it was trained on public photographs" in printed
     config = yaml.safe_load((tmp_path / "trial/campaign.yaml").read_text())
-    assert config["model"] == {"name": "resnet9", "options": {}}
+    assert config["model"] == {"name": "features", "options": {"encoder": "efficientnet-lite0", "hidden": 0}}

@@ -9,13 +9,13 @@ from dpal.data.named.registry import DATASETS
 from dpal.data.sources import SOURCES
 from dpal.labels.oracles import as_oracle
 from dpal.planning.request import DEFAULT_PHASES
+from dpal.reports.plain_words import LARGEST_EPSILON
 from dpal.selection.selection import INSIDE, PROMISES
 
 # What an encoder of photographs reads, and what a network from scratch can afford.
 _ENCODER_SIDE, _SIDE, _LARGEST_SIDE = 224, 64, 4096
 _LABELS = 500
 _MOST_PHASES = 100
-_LARGE_EPSILON = 20.0
 
 
 def _is_own(answers: Answers) -> bool:
@@ -218,7 +218,7 @@ QUESTIONS: tuple[Question, ...] = (
         check=data_answers.epsilon,
         after=lambda value: (
             ""
-            if value <= _LARGE_EPSILON
+            if value <= LARGEST_EPSILON
             else f"ε = {value:g} promises almost nothing in the worst case. Most use 1 to 10."
         ),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dpal.privacy.rounding import rounded_up
 
 # Above this ε the bound says almost nothing: the worst case is a guess that is right 99.995% of the time.
-_LARGEST_EPSILON = 10.0
+LARGEST_EPSILON = 10.0
 ASKED = "labels asked for"
 LITTLE = "This protects little"
 _WORST_CASE = (
@@ -79,8 +79,8 @@ def worst_case(epsilon: float, delta: float, records: int) -> str:
 def little_because(epsilon: float, delta: float, records: int) -> str | None:
     """Why a promise protects little, or None if it protects well."""
     reasons: list[str] = []
-    if epsilon > _LARGEST_EPSILON:
-        reasons.append(f"ε = {exactly(epsilon)} is above {_LARGEST_EPSILON:g}")
+    if epsilon > LARGEST_EPSILON:
+        reasons.append(f"ε = {exactly(epsilon)} is above {LARGEST_EPSILON:g}")
     # With probability δ everything may be revealed: above 1/n, even publishing a random record keeps the promise.
     if delta > 1.0 / records:
         reasons.append(f"δ = {exactly(delta)} is above 1 / {records:,}, the number of records")

@@ -33,7 +33,7 @@ def test_every_default_is_a_right_answer() -> None:
             answers[question.name] = question.check(default, answers)
     assert answers == {
         "source": "digits",
-        "model": "resnet9",
+        "model": "efficientnet-lite0",
         "epsilon": 8.0,
         "selections": "inside",
         "labels": 500,
@@ -80,7 +80,7 @@ def test_a_large_epsilon_is_remarked_on() -> None:
 @pytest.mark.parametrize(
     ("name", "typed", "answers"),
     [
-        ("size", "27", {"model": "efficientnet-lite0"}),
+        ("size", "7", {"model": "efficientnet-lite0"}),
         ("size", "0", {"model": "resnet9"}),
         ("channels", "green", {}),
         ("labels", "1438", DIGITS),
