@@ -56,6 +56,7 @@ docs: $(READY)
 pictures: $(READY) browser
 	$(BIN)/python docs/loop.py
 	$(BIN)/python docs/gallery.py
+	$(BIN)/python docs/epsilon_curve.py
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis

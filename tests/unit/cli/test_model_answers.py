@@ -46,13 +46,14 @@ def test_without_the_packages_the_answer_says_what_to_install() -> None:
 
 
 @pytest.mark.usefixtures("encoders")
-def test_small_images_get_a_network_from_scratch(tmp_path: Path) -> None:
-    assert model_answers.model_default(DIGITS) == "resnet9"
-    with pytest.raises(WrongAnswer, match="8 × 8 pixels are too small"):
-        model_answers.model("efficientnet-lite0", DIGITS)
-    np.save(tmp_path / "pool.npy", np.zeros((3, 1, 28, 28), dtype=np.uint8))
-    array: Answers = {"source": "numpy", "place": str(tmp_path / "pool.npy"), "classes": ["a", "b"]}
-    assert model_answers.model_default(array) == "efficientnet-lite0"
+def test_tiny_images_get_a_network_from_scratch(tmp_path: Path) -> None:
+    for side, proposed in ((7, "resnet9"), (8, "efficientnet-lite0")):
+        file = tmp_path / f"{side}.npy"
+        np.save(file, np.zeros((3, 1, side, side), dtype=np.uint8))
+        array: Answers = {"source": "numpy", "place": str(file), "classes": ["a", "b"]}
+        assert model_answers.model_default(array) == proposed
+    with pytest.raises(WrongAnswer, match="7 × 7 pixels are too small"):
+        model_answers.model("efficientnet-lite0", array | {"place": str(tmp_path / "7.npy")})
 
 
 def test_a_model_that_does_not_fit_is_refused() -> None:
