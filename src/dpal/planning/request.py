@@ -17,6 +17,9 @@ from dpal.selection.selection import AIMS, INSIDE, MEAN_SCORE, PROMISES, RELEASE
 
 DEFAULT_POOL_SIZE = 50_000
 DEFAULT_PHASES = {INSIDE: 2, RELEASED: 5}
+DEFAULT_EPOCHS = 30.0
+# Steps of a head on an encoder, in all phases together, if a batch is the whole initial set (docs/encoders.md).
+_HEAD_STEPS = 105
 # Times the noise with which one release would spend the whole budget.
 _MEAN_NOISE = 5.0
 _DEFAULT_SELECTIONS = {INSIDE: "cut", RELEASED: "threshold"}
@@ -54,7 +57,9 @@ class PlanRequest:
     batch_size: int | None = _option(
         None, help="The expected batch size. Default: 40% of the initial set, at most 4096."
     )
-    epochs: float = _option(30.0, help="Epochs in each training phase.")
+    epochs: float | None = _option(
+        None, help="Epochs in each training phase. Default: 30; for heads on an encoder, about 100 steps in all phases."
+    )
     selections: str | None = _option(
         None,
         help="inside: the chosen ids stay with you and the people who label (default). released: they are part of what "
@@ -118,7 +123,7 @@ class PlanRequest:
             free_query_sizes=self.query_sizes is None,
             # About 40% of the initial set, as in the paper, and no more than its 4,096.
             batch_size=max(1, min(4096, round(0.4 * initial))) if self.batch_size is None else self.batch_size,
-            epochs=self.epochs,
+            epochs=DEFAULT_EPOCHS if self.epochs is None else self.epochs,
             promise=promise,
             selection=kind.kind_name(),
             selection_epsilon=default_share if self.selection_epsilon is None else self.selection_epsilon,
@@ -170,6 +175,8 @@ class PlanRequest:
         """
         setting = self.resolve(pool_size)
         batch = min(4096, setting.initial_size) if self.batch_size is None else self.batch_size
+        # Steps of one epoch in every phase, with batches of the whole initial set.
+        steps = sum(labelled / setting.initial_size for labelled in setting.labelled_by_phase)
         mean = self.mean_noise_multiplier
         if mean is None and self.accounting != "basic":
             alone = noise_multiplier_for(
@@ -183,6 +190,7 @@ class PlanRequest:
         return replace(
             self,
             batch_size=batch,
+            epochs=_HEAD_STEPS / steps if self.epochs is None else self.epochs,
             mean_noise_multiplier=mean,
             scouting_epsilon_share=0.7 if self.scouting_epsilon_share is None else self.scouting_epsilon_share,
             scouting_steps_share=0.3 if self.scouting_steps_share is None else self.scouting_steps_share,
