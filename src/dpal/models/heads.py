@@ -20,7 +20,7 @@ class FeatureHead(nn.Module):
     """
 
     # What the optimiser uses unless the settings say otherwise.
-    default_learning_rate = 0.02
+    default_learning_rate = 0.01
     centre: Tensor
 
     def __init__(self, blocks: Sequence[int], classes: int, hidden: int = 0) -> None:

@@ -19,7 +19,7 @@ DEFAULT_POOL_SIZE = 50_000
 DEFAULT_PHASES = {INSIDE: 2, RELEASED: 5}
 DEFAULT_EPOCHS = 30.0
 # Steps of a head on an encoder, in all phases together, if a batch is the whole initial set (docs/encoders.md).
-_HEAD_STEPS = 105
+_HEAD_STEPS = 400
 # Times the noise with which one release would spend the whole budget.
 _MEAN_NOISE = 5.0
 _DEFAULT_SELECTIONS = {INSIDE: "cut", RELEASED: "threshold"}
@@ -58,7 +58,7 @@ class PlanRequest:
         None, help="The expected batch size. Default: 40% of the initial set, at most 4096."
     )
     epochs: float | None = _option(
-        None, help="Epochs in each training phase. Default: 30; for heads on an encoder, about 100 steps in all phases."
+        None, help="Epochs in each training phase. Default: 30; for heads on an encoder, about 400 steps in all phases."
     )
     selections: str | None = _option(
         None,
