@@ -44,7 +44,9 @@ def test_a_model_at_chance_stops_the_campaign_until_it_is_told_to_go_on(tmp_path
     stopped = dpal("run", "c", cwd=tmp_path, codes=(6,))
     words = " ".join(stopped.stdout.split())
     assert "of the 360 held-out records are right; always answering '" in words
-    assert "No better than chance: a model that knows nothing has a balanced accuracy of 10.0%" in words
+    assert (
+        "it gives the same answer to every record. A model that knows nothing has a balanced accuracy of 10.0%" in words
+    )
     assert "dpal run c --go-on --set training.learning_rate=3e-30" in words
     assert "error" not in stopped.stderr
     charged = json.loads(dpal("verify", "c", "--json", "--ledger", "l.json", cwd=tmp_path).stdout)["epsilon_spent"]

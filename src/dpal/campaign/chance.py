@@ -115,7 +115,7 @@ def _with_earlier(evaluated: Sequence[Evaluated], place: int, name: str) -> str:
     if not earlier:
         return _shown(now, name)
     before = earlier[-1].metrics[name]
-    worse = "" if now > before else ", so it has not become better"
+    worse = "" if now > before or now == 1 else ", so it has not become better"
     return f"{_shown(now, name)} ({_shown(before, name)} after phase {earlier[-1].phase + 1}{worse})"
 
 
@@ -125,6 +125,11 @@ def _shown(score: float, name: str) -> str:
 
 def no_better(fact: Evaluated, verdict: Verdict) -> str:
     """Why a model counts as no better than chance, with the numbers."""
+    if sum(answers > 0 for answers in fact.class_answers) == 1:
+        return (
+            "No better than chance: it gives the same answer to every record. A model that knows nothing has a "
+            f"{verdict.name} of {_shown(verdict.chance, verdict.metric)}"
+        )
     limit = verdict.chance + verdict.luck
     most = f"{rounded_up(limit, 3):.3f}" if verdict.metric == "auc" else f"{rounded_up(100 * limit, 1):.1f}%"
     return (

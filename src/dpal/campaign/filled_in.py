@@ -18,7 +18,19 @@ class FilledIn:
 
     config: CampaignConfig
     parts: Parts
+    # What was asked for, with the defaults of a head on an encoder filled in for its ε.
     request: PlanRequest
+    # The same before they were filled in.
+    stated: PlanRequest
+
+    def request_for(self, epsilon: float) -> PlanRequest:
+        """The request for another ε, with the defaults that belong to it."""
+        stated = replace(self.stated, target_epsilon=epsilon)
+        return (
+            stated
+            if self.parts.encoder is None
+            else stated.for_encoder(len(self.parts.pool), width=self.parts.encoder.width)
+        )
 
 
 def filled_in(config: CampaignConfig, base: Path, *, tell: Callable[[str], None]) -> FilledIn:
@@ -28,13 +40,14 @@ def filled_in(config: CampaignConfig, base: Path, *, tell: Callable[[str], None]
         if config.data is None or config.plan is None:
             missing = [name for name in ("data", "plan") if getattr(config, name) is None]
             raise InvalidArgument("the configuration", f"without {', '.join(missing)}", "complete: data and plan")
-        request, pool = config.plan, configured_pool(config)
+        request = stated = config.plan
+        pool = configured_pool(config)
     tell(f"{len(pool):,} records in the pool")
     if config.model is None:
         config = config.model_copy(update={"model": default_model(pool, tell=tell)})
     parts = replace(parts_of(config, pool=pool), tell=tell)
     if parts.encoder is not None:
         with doing("planning"):
-            request = request.for_encoder(len(pool))
+            request = request.for_encoder(len(pool), width=parts.encoder.width)
         config = config.model_copy(update={"plan": request})
-    return FilledIn(config=config, parts=parts, request=request)
+    return FilledIn(config=config, parts=parts, request=request, stated=stated)

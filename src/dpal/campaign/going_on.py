@@ -51,7 +51,8 @@ def advice(folder: Path | str, learning_rate: float) -> str:
     command = f"dpal run {shlex.quote(str(folder))} --go-on"
     larger = f"--set training.learning_rate={_LARGER * learning_rate:.3g}"
     return (
-        "The campaign has stopped, and nothing more was charged. What may help, most likely first: (1) a public "
+        "The campaign has stopped, and nothing more was charged. First check the labels, the order of the classes, and "
+        "that the held-out set is of the same kind as the pool. What may help then, most likely first: (1) a public "
         f"encoder as the model, if it is not one already; (2) a larger learning rate, now {learning_rate:.3g}; (3) "
         "more labels; (4) fewer phases, so that each has more of ε. Only the learning rate can be changed here, at no "
         f"cost in privacy: {command} {larger}\nThe others need a new campaign, whose ε adds to what this one has "

@@ -13,7 +13,8 @@ from dpal.campaign.layout import EXPORT_DRAFT, WEIGHTS
 from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
-from dpal.data.records import Records
+from dpal.data import Pool
+from dpal.data.records import Records, TextRecords
 from dpal.errors import DamagedCampaign, InvalidArgument, MissingData
 from dpal.models.encoder import Encoder
 from dpal.models.encoders import TRANSFORMERS
@@ -114,7 +115,7 @@ def export_model(
                 for option, value in model_options(config.model, parts.pool, learner.records).items()
             },
         },
-        "encoder": None if parts.encoder is None else _encoder(parts.encoder, learner, len(state.created.classes)),
+        "encoder": None if parts.encoder is None else _encoder(parts.encoder, learner, parts.pool),
         "text": config.text and {**config.text.model_dump(), "tokenizer": _without_folder(config.text.tokenizer)},
         "inputs": [
             {
@@ -138,15 +139,23 @@ def card_file(file: Path) -> Path:
     return file.with_name(f"{file.name}.json")
 
 
-def _encoder(encoder: Encoder, learner: Learner, classes: int) -> dict[str, Any]:
+def _encoder(encoder: Encoder, learner: Learner, pool: Pool) -> dict[str, Any]:
     """What is needed to make features, and to use the exported head on them."""
+    classes, texts = len(pool.classes), isinstance(pool.records, TextRecords)
     own = {name: value for name, value in encoder.facts().items() if name in ("side", "max_length")}
     options = "".join(f", {name}={value}" for name, value in own.items())
     hidden = cast("FeatureHead", learner.model).output.in_features
     head = f"{list(encoder.blocks)}, {classes}, hidden={0 if hidden == encoder.width else hidden}"
     return {
         **encoder.facts(),
-        "how_to_use": "The file holds the head alone. "
+        # What the encoder was given: features of records that were prepared in another way are other features.
+        "records": None
+        if texts
+        else [
+            {"name": name, "shape": list(form.shape), "kind": str(form.dtype), "preparation": pool.records.preparation}
+            for name, form in pool.records.form.items()
+        ],
+        "how_to_use": "The file holds the head alone. Prepare records as `records` says, if it says so. "
         f"rows = dpal.models.encoder_named({encoder.name!r}{options}).encode(records) makes features, by the facts "
         f"above. head = dpal.models.FeatureHead({head}) is the head; head.load_state_dict(safetensors.torch.load_file("
         "FILE)) gives it its weights, and head(torch.from_numpy(rows)) are logits.",

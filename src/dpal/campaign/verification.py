@@ -160,7 +160,7 @@ def _sizes_check(state: State, plan: Plan) -> Check:
     holds = holds and len(state.taken()) <= pool_size
     detail = f"{sizes} records selected, planned at most {allowed[: len(sizes)]}"
     if inside:
-        detail = "each selection took as many as it may; the numbers are internal (dpal status)"
+        detail = "no selection took more records than its plan allows; the numbers are internal (dpal status)"
     if inside and not holds:
         detail = "a selection took more than it may, or the initial set is not as large as planned"
     return Check(what="sizes", holds=holds, detail=detail)

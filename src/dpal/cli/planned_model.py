@@ -14,7 +14,7 @@ from dpal.planning.signal import MOST_NOISE, noise_to_signal
 # Of resnet9 for colour images and two classes; counting them would import torch, which takes seconds and is an extra.
 RESNET9_PARAMETERS = 2_440_514
 # They need more than a number of classes.
-_WITH_OPTIONS = ("text-classifier", "features")
+_WITH_OPTIONS = ("text-classifier",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ def planned_model(name: str | None, *, classes: int, parameters: int | None) -> 
         return PlannedModel(parameters=parameters, head_parameters=head)
     if name is None:
         return None
+    if name == "features":
+        name = IMAGE_ENCODER
     if name in ENCODERS:
         return PlannedModel(parameters=head_parameters(name, classes), head_parameters=None)
     return PlannedModel(parameters=_counted(name, classes), head_parameters=head)

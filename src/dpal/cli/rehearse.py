@@ -9,8 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpal.campaign.estimated_time import in_words
-from dpal.cli.app import AT_CHANCE, AsJson, app
+from dpal.cli.app import AT_CHANCE, STOPPED, AsJson, app
 from dpal.errors import InvalidArgument, MissingData
 from dpal.reports.plain_words import exactly, spaced
 
@@ -47,7 +46,7 @@ def rehearse(
 ) -> None:
     """Run the very plan, model and number of labels on public records, and forecast accuracy and time.
 
-    Reads no private record and charges nothing. Exit code 6: the models are no better than chance.
+    Reads no private record and charges nothing. Exit code 6: the models are no better than chance, whatever the ε.
 
     Example: dpal rehearse clinic.yaml --epsilons 1,2,4,8
     """
@@ -58,15 +57,19 @@ def rehearse(
     from dpal.rehearsal.forecasts import rehearse as rehearsed
 
     console = Console(stderr=as_json)
-    result = rehearsed(
-        source,
-        on=on,
-        epsilons=asked,
-        runs=runs,
-        with_random=with_random,
-        settings=settings or [],
-        tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True),
-    )
+    try:
+        result = rehearsed(
+            source,
+            on=on,
+            epsilons=asked,
+            runs=runs,
+            with_random=with_random,
+            settings=settings or [],
+            tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True),
+        )
+    except KeyboardInterrupt:
+        console.print("\nStopped. Nothing was charged, and nothing is left behind.")
+        sys.exit(STOPPED)
     if as_json:
         typer.echo(json.dumps(result.to_json(), indent=2))
     else:
@@ -99,8 +102,9 @@ def _show(result: "Rehearsal", console: Console) -> None:
         console.print(words, highlight=False, soft_wrap=True)
     if result.is_at_chance:
         console.print(
-            "No better than chance: with this plan the model learns nothing here. Use a public encoder, more labels, "
-            "fewer phases, or a larger ε.",
+            "No better than chance: with this plan the model learns nothing here. What may help: a public encoder as "
+            "the model, if it is not one already; more labels; fewer phases, if there are several; a larger ε. If the "
+            "public records are your own, check their labels and the order of the classes first.",
             style="bold yellow",
             soft_wrap=True,
         )
@@ -108,11 +112,15 @@ def _show(result: "Rehearsal", console: Console) -> None:
 
 def sentences(result: "Rehearsal") -> list[str]:
     """What the numbers mean, and what they do not."""
-    records = (
-        f"{result.distinct_records:,} different public records, repeated until they fill a pool of "
-        f"{result.pool_size:,}; {result.labelling_budget:,} labels. ± is how far single campaigns differ."
-    )
-    said = [records]
+    # Only here: it imports torch.
+    from dpal.campaign.estimated_time import in_words
+
+    said = [_records(result)]
+    if result.runs > 1:
+        said.append(f"± is how far single campaigns differ, from {result.runs} of them.")
+    if result.classes != result.pool_classes:
+        said.append(f"These records have {result.classes} classes; yours have {result.pool_classes}.")
+    said += sorted({forecast.remark for forecast in _own(result) if forecast.remark and forecast.selection == "random"})
     if result.majority is not None:
         said.append(f"Always answering the most frequent class would be right for {result.majority:.1%}.")
     if result.is_like_the_pool:
@@ -126,6 +134,13 @@ def sentences(result: "Rehearsal") -> list[str]:
     encoding = f", and encoding the records {in_words(result.encoding_seconds)}" if result.encoding_seconds else ""
     said.append(f"On this machine, training and choosing take {in_words(seconds)}{encoding}. Nothing was charged.")
     return said
+
+
+def _records(result: "Rehearsal") -> str:
+    filled = f"a pool of {result.pool_size:,}; {result.labelling_budget:,} labels."
+    if result.distinct_records < result.pool_size:
+        return f"{result.distinct_records:,} different records, repeated until they fill {filled}"
+    return f"{result.distinct_records:,} records, as many of them as {filled}"
 
 
 def _own(result: "Rehearsal") -> "list[Forecast]":

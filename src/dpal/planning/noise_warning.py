@@ -47,8 +47,9 @@ def noise_warning(
     )
     changes = list(_changes(replace(request, accountant="rdp"), plan.setting, parameters, encoder_parameters))
     if not changes:
-        return f"{said}No smaller number of phases, number of labels within the pool or ε up to 10 would be enough."
-    return f"{said}The smallest changes that would be enough, each by itself: {'; '.join(changes)}."
+        return f"{said}Neither fewer phases, nor labelling the whole pool, nor an ε of up to 10 would be enough."
+    helps = "This change" if len(changes) == 1 else "Each of these changes"
+    return f"{said}{helps} would be enough, with this much noise over all steps: {'; '.join(changes)}."
 
 
 def times(ratio: float) -> str:
@@ -83,7 +84,7 @@ def _changes(request: PlanRequest, setting: Setting, parameters: int, encoder_pa
         lambda total: noise_of(_with_labels(request, setting, int(total))), labels, setting.pool_size, whole=True
     )
     if more is not None:
-        yield f"{int(more[0]):,} labels instead of {labels:,} ({times(more[1])})"
+        yield f"{int(more[0]):,} labels instead of {labels:,}, all groups larger in proportion ({times(more[1])})"
     epsilon = setting.target_epsilon
     larger = _smallest(lambda value: noise_of(_with_epsilon(request, setting, value)), epsilon, _LARGEST_EPSILON)
     if larger is not None:

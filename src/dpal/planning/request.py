@@ -1,6 +1,7 @@
 """What a user asks of a plan, with a default for everything but ε. Python, the command line and YAML all build this."""
 
 import inspect
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
@@ -20,8 +21,11 @@ DEFAULT_PHASES = {INSIDE: 2, RELEASED: 5}
 DEFAULT_EPOCHS = 30.0
 # Steps of a head on an encoder, in all phases together, if a batch is the whole initial set (docs/encoders.md).
 _HEAD_STEPS = 400
-# Times the noise with which one release would spend the whole budget.
-_MEAN_NOISE = 5.0
+# Of a private mean of features: times the noise with which one release would spend the whole budget, the larger one
+# where it moves the mean by little, in norms of a row. A mean that is moved too far is not worth its ε.
+_MEAN_NOISES, _LITTLE_MOVED, _MOST_MOVED = (5.0, 3.0), 0.2, 1.0
+# How many numbers an encoder of images makes of a record.
+_WIDTH = 784
 _DEFAULT_SELECTIONS = {INSIDE: "cut", RELEASED: "threshold"}
 
 
@@ -168,7 +172,7 @@ class PlanRequest:
             raise InvalidArgument("phases", self.phases, "a whole number of at least 1")
         return equal_queries(budget, initial, queries)
 
-    def for_encoder(self, pool_size: int) -> "PlanRequest":
+    def for_encoder(self, pool_size: int, *, width: int = _WIDTH) -> "PlanRequest":
         """The request with defaults for a head on a public encoder, where it leaves them open (docs/encoders.md).
 
         Such heads learn from few large steps, and from features that are centred at a private mean of the pool.
@@ -185,8 +189,7 @@ class PlanRequest:
                 phases=((1.0, 1),),
                 accountant=setting.certifier,
             )
-            # It takes about a 25th of the squared budget: the noise in training rises by 2%.
-            mean = rounded_up(_MEAN_NOISE * alone, 1)
+            mean = _mean_noise(alone, pool_size, width)
         return replace(
             self,
             batch_size=batch,
@@ -200,6 +203,15 @@ class PlanRequest:
         """The certified plan for a pool of this size."""
         setting = self.resolve(pool_size)
         return make_plan(setting, self.planner or _default_planner(setting))
+
+
+def _mean_noise(alone: float, pool_size: int, width: int) -> float:
+    """The noise of the mean's release (docs/encoders.md); 0, no mean, where the pool is too small for one."""
+    more, less = (rounded_up(factor * alone, 1) for factor in _MEAN_NOISES)
+    moved_by_one = math.sqrt(width) / pool_size
+    if more * moved_by_one <= _LITTLE_MOVED:
+        return more
+    return less if less * moved_by_one <= _MOST_MOVED else 0.0
 
 
 def _default_planner(setting: Setting) -> str:

@@ -14,10 +14,10 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.chance import verdict_of
 from dpal.campaign.config import CampaignConfig, read_config
 from dpal.campaign.filled_in import FilledIn, filled_in
-from dpal.campaign.layout import CONFIG
+from dpal.campaign.layout import CONFIG, DATABASE
 from dpal.campaign.parts import Parts, configured_pool, model_options, parts_of
 from dpal.data.records import TextRecords
-from dpal.errors import DpalError, InvalidArgument
+from dpal.errors import DpalError, InvalidArgument, MissingData
 from dpal.models.features import Features, seeded_head
 from dpal.models.registry import build_model
 from dpal.planning.plan import Plan
@@ -36,6 +36,8 @@ class Forecast:
     target_epsilon: float
     # "cut" or another selection; "random" where all labels were drawn at random at once.
     selection: str
+    # What the planner says of the plan.
+    remark: str
     # By phase: metrics by name, each with one value per run.
     phases: tuple[dict[str, tuple[float, ...]], ...]
     # Runs whose last model was no better than chance.
@@ -54,7 +56,11 @@ class Rehearsal:
     stand_in: str
     is_like_the_pool: bool
     distinct_records: int
+    # How many classes the public records have, and how many the pool has.
+    classes: int
+    pool_classes: int
     pool_size: int
+    runs: int
     labelling_budget: int
     # The share of the measured records that has the most frequent class; None with several labels per record.
     majority: float | None
@@ -64,9 +70,9 @@ class Rehearsal:
 
     @property
     def is_at_chance(self) -> bool:
-        """Whether most runs of a forecast for the campaign's own selection learned nothing."""
+        """Whether most runs learned nothing with any ε that was asked for."""
         own = [forecast for forecast in self.forecasts if forecast.selection != "random"] or list(self.forecasts)
-        return any(2 * forecast.at_chance > len(next(iter(forecast.final.values()))) for forecast in own)
+        return all(2 * forecast.at_chance > self.runs for forecast in own)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -90,17 +96,24 @@ def rehearse(
     """Rehearse a configuration file, or a campaign that exists. Reads public records only, and charges nothing."""
     if runs < 1:
         raise InvalidArgument("--runs", runs, "at least 1")
+    for epsilon in epsilons:
+        if not 0 < epsilon < float("inf"):
+            raise InvalidArgument("--epsilons", epsilon, "positive numbers")
     made, recorded = _source(source, settings, tell)
     stand_in = stand_in_for(made.config, made.parts, on, base=Path.cwd(), tell=tell)
     targets = epsilons or (made.request.target_epsilon,)
     plans = [_plan(made, epsilon, recorded) for epsilon in targets]
     if with_random:
-        plans += [_random_labels(made, plan).plan(len(made.parts.pool)) for plan in plans]
+        # Where a plan has no selections, its labels are random already.
+        plans += [_random_labels(made, plan).plan(len(made.parts.pool)) for plan in plans if plan.selections]
     forecasts = tuple(_forecast(plan, made, stand_in, runs, tell) for plan in plans)
     return Rehearsal(
         stand_in=stand_in.name,
         is_like_the_pool=stand_in.is_like_the_pool,
         distinct_records=len(stand_in.pool),
+        classes=len(stand_in.pool.classes),
+        pool_classes=len(made.parts.pool.classes),
+        runs=runs,
         pool_size=len(made.parts.pool),
         labelling_budget=plans[0].setting.labelling_budget,
         majority=_majority(stand_in),
@@ -111,6 +124,8 @@ def rehearse(
 
 def _source(source: Path, settings: Sequence[str], tell: Callable[[str], None]) -> tuple[FilledIn, Plan | None]:
     """What is rehearsed, with the recorded plan of a campaign that exists."""
+    if source.is_dir() and not (source / DATABASE).is_file():
+        raise MissingData(f"{source} is not a campaign's folder. Give one, or a YAML file as for dpal init --config.")
     if not source.is_dir():
         return filled_in(read_config(source, settings), source.parent, tell=tell), None
     if settings:
@@ -120,20 +135,21 @@ def _source(source: Path, settings: Sequence[str], tell: Callable[[str], None]) 
     if config.plan is None or config.model is None:
         raise DpalError(f"{source} was made in Python with a plan or a model that its configuration does not name.")
     parts = replace(parts_of(config, pool=configured_pool(config)), tell=tell)
-    return FilledIn(config=config, parts=parts, request=config.plan), campaign.plan
+    # With another ε the mean has another noise.
+    stated = replace(config.plan, mean_noise_multiplier=None if config.plan.mean_noise_multiplier else 0.0)
+    return FilledIn(config=config, parts=parts, request=config.plan, stated=stated), campaign.plan
 
 
 def _plan(made: FilledIn, epsilon: float, recorded: Plan | None) -> Plan:
     if recorded is not None and epsilon == recorded.setting.target_epsilon:
         return recorded
-    return replace(made.request, target_epsilon=epsilon).plan(len(made.parts.pool))
+    return made.request_for(epsilon).plan(len(made.parts.pool))
 
 
 def _random_labels(made: FilledIn, plan: Plan) -> PlanRequest:
     """As many labels and steps in all, with everything drawn at random at once."""
     return replace(
-        made.request,
-        target_epsilon=plan.setting.target_epsilon,
+        made.request_for(plan.setting.target_epsilon),
         initial_size=plan.setting.initial_size,
         query_sizes=plan.setting.query_sizes,
         labelling_budget=None,
@@ -162,6 +178,7 @@ def _forecast(plan: Plan, made: FilledIn, stand_in: StandIn, runs: int, tell: Ca
     return Forecast(
         target_epsilon=plan.setting.target_epsilon,
         selection=selection,
+        remark=plan.remark,
         phases=tuple({name: tuple(values) for name, values in phase.items()} for phase in by_phase),
         at_chance=at_chance,
         seconds=(time.monotonic() - started) / runs,

@@ -62,6 +62,8 @@ def test_an_exported_head_can_be_used_by_what_its_card_says(tmp_path: Path) -> N
         16,
         "nothing: its weights are constants",
     )
+    (records,) = encoder["records"]
+    assert (records["shape"], records["kind"], records["preparation"]) == ([1, 8, 8], "uint8", None)
     assert len(encoder["sha256"]) == 64 and "bicubic" in encoder["interpolation"]
     pool = small_pool("test", 60)
     rows = as_encoder(TinyEncoder(), side=encoder["side"]).encode(pool.records.read(np.arange(60)))

@@ -26,6 +26,7 @@ def rehearsal(**changed: object) -> Rehearsal:
         target_epsilon=8.0,
         selection="cut",
         phases=({"accuracy": (0.4,)}, {"accuracy": (0.5, 0.6)}),
+        remark="",
         at_chance=0,
         seconds=3.0,
     )
@@ -33,6 +34,9 @@ def rehearsal(**changed: object) -> Rehearsal:
         "stand_in": "half of the public held-out set",
         "is_like_the_pool": True,
         "distinct_records": 200,
+        "classes": 2,
+        "pool_classes": 2,
+        "runs": 2,
         "pool_size": 5000,
         "labelling_budget": 500,
         "majority": 0.3,
@@ -44,13 +48,18 @@ def rehearsal(**changed: object) -> Rehearsal:
 
 def test_a_stand_in_like_the_pool_is_a_forecast_and_another_one_is_not() -> None:
     said = " ".join(sentences(rehearsal()))
-    assert "200 different public records, repeated until they fill a pool of 5,000; 500 labels" in said
+    assert "200 different records, repeated until they fill a pool of 5,000; 500 labels" in said
+    assert "from 2 of them" in said
     assert "Always answering the most frequent class would be right for 30.0%" in said
     assert "Expect about this from the campaign" in said
     assert "less than a minute, and encoding the records about 10 minutes. Nothing was charged." in said
     other = " ".join(sentences(rehearsal(is_like_the_pool=False, majority=None, encoding_seconds=0.0)))
     assert "may be easier or harder" in other
     assert "most frequent" not in other
+    small = " ".join(sentences(rehearsal(pool_size=150, classes=10, runs=1)))
+    assert "200 records, as many of them as a pool of 150" in small
+    assert "These records have 10 classes; yours have 2." in small
+    assert "±" not in small
     assert "encoding" not in other
 
 

@@ -70,9 +70,7 @@ def test_fewer_phases_and_a_larger_epsilon_where_they_help() -> None:
 def test_where_nothing_helps_it_says_so() -> None:
     words = noise_warning(PlanRequest(target_epsilon=8, labelling_budget=60, accountant="rdp"), 80, RESNET9)
     assert words is not None
-    assert words.endswith(
-        "No smaller number of phases, number of labels within the pool or ε up to 10 would be enough."
-    )
+    assert words.endswith("Neither fewer phases, nor labelling the whole pool, nor an ε of up to 10 would be enough.")
 
 
 @pytest.mark.parametrize(("ratio", "words"), [(14.4, "14 times"), (1.333, "1.3 times"), (1234.0, "1,200 times")])

@@ -6,6 +6,9 @@ from settings import SMALL
 import dpal
 from dpal.errors import InvalidArgument
 from dpal.planning.request import PlanRequest
+from dpal.planning.setting import default_delta
+from dpal.privacy.accountants import accountant_named
+from dpal.privacy.calibration import noise_multiplier_for
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,22 @@ def test_a_head_on_an_encoder_trains_about_400_steps_in_however_many_phases(phas
     assert 390 <= sum(phase.steps for phase in request.plan(12_000).phases) <= 410
     stated = PlanRequest(target_epsilon=8, labelling_budget=2500, phases=phases, epochs=7).for_encoder(12_000)
     assert stated.epochs == 7
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "pool_size", "times"),
+    [(8.0, 12_000, 5.0), (8.0, 500, 5.0), (8.0, 200, 3.0), (1.0, 1000, 3.0), (1.0, 200, 0)],
+)
+def test_the_noise_of_a_mean_follows_from_the_budget_and_the_pool(epsilon: float, pool_size: int, times: float) -> None:
+    request = PlanRequest(target_epsilon=epsilon, labelling_budget=pool_size // 2, phases=1, accountant="rdp")
+    filled = request.for_encoder(pool_size)
+    alone = noise_multiplier_for(
+        target_epsilon=epsilon,
+        target_delta=default_delta(pool_size),
+        phases=((1.0, 1),),
+        accountant=accountant_named("rdp"),
+    )
+    assert filled.mean_noise_multiplier == pytest.approx(times * alone, abs=0.1)
+    # The smaller an encoder's rows, the less the noise moves them.
+    assert (request.for_encoder(pool_size, width=16).mean_noise_multiplier or 0) > 0
+    assert filled.plan(pool_size).epsilon <= epsilon

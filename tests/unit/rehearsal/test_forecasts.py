@@ -9,7 +9,8 @@ from synthetic_pictures import album
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import read_config
-from dpal.errors import DpalError, InvalidArgument
+from dpal.campaign.filled_in import filled_in
+from dpal.errors import DpalError, InvalidArgument, MissingData
 from dpal.rehearsal.forecasts import mean_and_deviation, rehearse
 
 CONFIG = """
@@ -47,6 +48,24 @@ def test_the_forecast_has_each_phase_and_random_labels_next_to_it(tmp_path: Path
 def test_several_epsilons_have_a_plan_each(tmp_path: Path) -> None:
     result = rehearse(configuration(tmp_path, epochs=2), epsilons=(1, 8), runs=1)
     assert [forecast.target_epsilon for forecast in result.forecasts] == [1, 8]
+    assert not result.is_at_chance
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InvalidArgument, match="--epsilons"):
+            rehearse(configuration(tmp_path), epsilons=(wrong,))
+
+
+def test_another_epsilon_is_planned_as_init_would_plan_it(tmp_path: Path) -> None:
+    """The noise of the private mean follows from ε: with that of another one there may be no plan, or a better one."""
+    np.save(tmp_path / "images.npy", album(150, 16))
+    (tmp_path / "c.yaml").write_text(
+        "data: {source: numpy, options: {file: images.npy, classes: [a, b]}}\n"
+        "plan: {target_epsilon: 8, labelling_budget: 60, phases: 1, accountant: rdp}\n"
+    )
+    made = filled_in(read_config(tmp_path / "c.yaml"), tmp_path, tell=lambda words: None)
+    one = read_config(tmp_path / "c.yaml", ["plan.target_epsilon=1"])
+    assert made.request_for(8.0) == made.request
+    assert made.request_for(1.0) == filled_in(one, tmp_path, tell=lambda words: None).request
+    assert made.request_for(1.0).mean_noise_multiplier != made.request.mean_noise_multiplier
 
 
 def test_a_plan_that_teaches_nothing_is_at_chance(tmp_path: Path) -> None:
@@ -87,6 +106,17 @@ def test_a_campaign_made_from_objects_cannot_be_rehearsed_by_its_folder(tmp_path
         rehearse(tmp_path / "c")
 
 
+def test_a_folder_that_is_no_campaign_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingData, match="is not a campaign's folder"):
+        rehearse(tmp_path)
+
+
+def test_a_plan_that_draws_at_random_is_not_rehearsed_twice(tmp_path: Path) -> None:
+    file = configuration(tmp_path, epochs=2)
+    result = rehearse(file, runs=1, with_random=True, settings=["plan.query_sizes=[]"])
+    assert [forecast.selection for forecast in result.forecasts] == ["random"]
+
+
 def test_runs_are_at_least_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="--runs"):
         rehearse(configuration(tmp_path), runs=0)
@@ -95,4 +125,3 @@ def test_runs_are_at_least_one(tmp_path: Path) -> None:
 def test_mean_and_deviation() -> None:
     assert mean_and_deviation([0.5]) == (0.5, None)
     assert mean_and_deviation([0.4, 0.6]) == (0.5, pytest.approx(np.sqrt(0.02)))
-    assert album(1).shape == (1, 3, 40, 40)
