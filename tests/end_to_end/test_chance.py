@@ -61,6 +61,7 @@ def test_a_model_at_chance_stops_the_campaign_until_it_is_told_to_go_on(tmp_path
     assert "--go-on" in refused.stderr
     done = dpal("run", "c", "--go-on", cwd=tmp_path)
     assert "told to go on after phase 1" in " ".join(done.stdout.split())
+    assert "The final model is no better than chance: do not use it." in " ".join(done.stdout.split())
     assert json.loads(dpal("verify", "c", "--json", cwd=tmp_path).stdout)["holds"]
     dpal("report", "c", "--public", cwd=tmp_path)
     page = " ".join((tmp_path / "c/reports/report.html").read_text().split())

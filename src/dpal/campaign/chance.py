@@ -90,6 +90,12 @@ def stopped_after(state: State, schedule: Schedule) -> int | None:
     return newest.phase if verdict is not None and verdict.is_chance else None
 
 
+def ends_at_chance(evaluated: Sequence[Evaluated]) -> bool:
+    """Whether the newest model is no better than chance."""
+    verdict = verdict_of(evaluated[-1]) if evaluated else None
+    return verdict is not None and verdict.is_chance
+
+
 def in_words(evaluated: Sequence[Evaluated], place: int, classes: Sequence[str]) -> str:
     """How good a model is, compared with the most frequent class and with the model before it."""
     fact, verdict = evaluated[place], verdict_of(evaluated[place])

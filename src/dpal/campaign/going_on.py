@@ -21,6 +21,13 @@ from dpal.errors import InvalidArgument
 _LARGER = 3
 
 
+AT_THE_END = (
+    "The final model is no better than chance: do not use it. Check the labels, the order of the classes, and that the "
+    "held-out set is of the same kind as the pool. The ε of another campaign on these records adds to what this one has "
+    "spent, so rehearse it first (dpal rehearse)."
+)
+
+
 def go_on(writer: Writer, phase: int, settings: Sequence[str] = ()) -> CampaignConfig:
     """Record that the campaign goes on after this phase; returns the configuration that counts from now on."""
     folder, state = writer.folder, writer.state

@@ -79,6 +79,7 @@ class Status:
 
 
 WAITING = "waiting-for-labels"
+FINISHED = "finished"
 # The newest model is no better than chance, and nobody has said to go on.
 STOPPED = "stopped-at-chance"
 _MOVED = ("asked", "retired", "last_day")
@@ -154,7 +155,7 @@ def _internal(step: Step, state: State, *, inside: bool) -> InternalStatus:
 def _stage(step: Step, state: State) -> str:
     match step:
         case Nothing():
-            return "finished"
+            return FINISHED
         case WaitForLabels():
             return WAITING
         case _:

@@ -11,9 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.chance import ends_at_chance
 from dpal.campaign.facts import ChargedTraining
+from dpal.campaign.going_on import AT_THE_END
 from dpal.campaign.going_on import advice as what_may_help
 from dpal.campaign.layout import REPORT
+from dpal.campaign.status import FINISHED
 from dpal.cli.app import AT_CHANCE, DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
 from dpal.errors import BadData, CampaignBusy, DpalError, InvalidArgument, MissingData
@@ -68,6 +71,8 @@ def run_command(
         steps = opened.schedule.phases[state.trained[-1].phase].steps
         words = what_may_help(campaign, opened.runner.model.at(state).learning_rate(steps))
         console.print(words, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
+    if status.stage == FINISHED and ends_at_chance(opened.state().evaluated):
+        console.print(AT_THE_END, style="bold yellow", markup=False, highlight=False, soft_wrap=True)
     if status.is_waiting or status.is_stopped:
         sys.exit(WAITING if status.is_waiting else AT_CHANCE)
 

@@ -89,13 +89,13 @@ def _show(result: "Rehearsal", console: Console) -> None:
     several = len({forecast.target_epsilon for forecast in result.forecasts}) > 1
     names = list(result.forecasts[0].final)
     table = Table(title=f"A rehearsal on {result.stand_in}", title_justify="left")
-    for heading in ("ε", "labels", "after phase", *map(spaced, names)):
+    for heading in ("ε", "labels", "after phase", *("mean AUC" if name == "auc" else spaced(name) for name in names)):
         table.add_column(heading, justify="right")
     for forecast in result.forecasts:
         for number, phase in enumerate(forecast.phases, start=1):
             if several and number < len(forecast.phases):
                 continue
-            cells = [_percent(phase[name]) for name in names]
+            cells = [shown(name, phase[name]) for name in names]
             table.add_row(exactly(forecast.target_epsilon), forecast.selection, str(number), *cells)
     console.print(table)
     for words in sentences(result):
@@ -147,9 +147,12 @@ def _own(result: "Rehearsal") -> "list[Forecast]":
     return [forecast for forecast in result.forecasts if forecast.selection != "random"] or list(result.forecasts)
 
 
-def _percent(values: tuple[float, ...]) -> str:
+def shown(name: str, values: tuple[float, ...]) -> str:
+    """The mean over the runs and the deviation of single ones."""
     # Only here: it imports torch.
     from dpal.rehearsal.forecasts import mean_and_deviation
 
     mean, deviation = mean_and_deviation(values)
+    if name == "auc":
+        return f"{mean:.3f}" if deviation is None else f"{mean:.3f} ± {deviation:.3f}"
     return f"{mean:.1%}" if deviation is None else f"{mean:.1%} ± {100 * deviation:.1f}"

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dpal.cli import app
 from dpal.cli.app import AT_CHANCE
-from dpal.cli.rehearse import sentences
+from dpal.cli.rehearse import sentences, shown
 from dpal.errors import InvalidArgument, MissingData
 from dpal.rehearsal.forecasts import Forecast, Rehearsal
 
@@ -61,6 +61,11 @@ def test_a_stand_in_like_the_pool_is_a_forecast_and_another_one_is_not() -> None
     assert "These records have 10 classes; yours have 2." in small
     assert "±" not in small
     assert "encoding" not in other
+
+
+def test_several_labels_have_an_auc_and_not_a_share() -> None:
+    assert shown("auc", (0.7, 0.72)) == "0.710 ± 0.014"
+    assert shown("accuracy", (0.7,)) == "70.0%"
 
 
 def test_the_command_shows_a_table_or_json(tmp_path: Path) -> None:
