@@ -22,9 +22,9 @@ _LARGER = 3
 
 
 AT_THE_END = (
-    "The final model is no better than chance: do not use it. Check the labels, the order of the classes, and that the "
-    "held-out set is of the same kind as the pool. The ε of another campaign on these records adds to what this one has "
-    "spent, so rehearse it first (dpal rehearse)."
+    "The final model is no better than chance: do not use it. Check the labels, the order of the classes, and that "
+    "the held-out set is of the same kind as the pool. The ε of another campaign on these records adds to what this "
+    "one has spent, so rehearse it first (dpal rehearse)."
 )
 
 
