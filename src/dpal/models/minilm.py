@@ -18,7 +18,7 @@ _TOKENIZER = PackagedFile(
 
 
 class MiniLM(TextEncoder):
-    """384 numbers for each text. Sentences that mean the same are close to each other."""
+    """768 numbers for each text. Sentences that mean the same are close to each other."""
 
     def __init__(self, *, max_length: int | None = None) -> None:
         _TOKENIZER.checked()

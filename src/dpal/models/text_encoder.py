@@ -1,4 +1,4 @@
-"""Any text model of the library transformers as a frozen encoder: the mean over the text of its last layer."""
+"""Any text model of the library transformers as a frozen encoder: means over the text of two of its layers."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,10 @@ _MOST_TEXTS = 2
 
 
 class TextEncoder(Encoder):
-    """Texts, or pairs of texts that are read as one, become the mean over their tokens."""
+    """Texts, or pairs of texts that are read as one, become the means over their tokens of two layers.
+
+    The last layer tells what a text is about, and the one two thirds up more of how it is said (docs/encoders.md).
+    """
 
     reads = TEXTS
 
@@ -30,7 +33,9 @@ class TextEncoder(Encoder):
         most = min(self.tokenizer.model_max_length, getattr(network.config, "max_position_embeddings", 1 << 30))
         if self.max_length > most:
             raise InvalidArgument("max_length", self.max_length, f"at most {most}, the model's own")
-        self.blocks = (int(network.config.hidden_size),)
+        last = int(network.config.num_hidden_layers)
+        self.layers = (last, round(2 * last / 3)) if last > 1 else (last,)
+        self.blocks = (int(network.config.hidden_size),) * len(self.layers)
         self.weights, self.sha256 = Path(model).name, weights_sha256(self.network)
         self.trained_on = "texts that its own card names"
         self.licence = "see its own card"
@@ -52,16 +57,16 @@ class TextEncoder(Encoder):
             # To a fixed length: that of the longest would depend on the other texts.
             padded = self.tokenizer.pad(list(records), padding="max_length", max_length=self.max_length)
             batch = {name: torch.tensor(numbers, device=self.device) for name, numbers in padded.items()}
-        states = self.network(**batch).last_hidden_state
-        shown = batch.get("attention_mask", torch.ones(states.shape[:2], device=self.device))[..., None].to(
-            states.dtype
-        )
-        return (states * shown).sum(1) / shown.sum(1).clamp(min=1)
+        # What the first layer reads, then what each layer returns.
+        states = self.network(**batch, output_hidden_states=True).hidden_states
+        default = torch.ones(states[0].shape[:2], device=self.device)
+        shown = batch.get("attention_mask", default)[..., None].to(states[0].dtype)
+        return torch.cat([(states[layer] * shown).sum(1) / shown.sum(1).clamp(min=1) for layer in self.layers], dim=1)
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {
             "max_length": self.max_length,
-            "pooling": "mean over the tokens",
+            "pooling": f"mean over the tokens, of the layers {', '.join(map(str, self.layers))}",
             "tokenizer": self._words(),
         }
 

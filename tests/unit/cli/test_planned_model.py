@@ -25,7 +25,7 @@ def test_parameters_are_counted() -> None:
 def test_an_encoder_trains_its_head_alone() -> None:
     encoder = planned_model("minilm", classes=3, parameters=None)
     assert encoder is not None
-    assert (encoder.parameters, encoder.head_parameters) == (385 * 3, None)
+    assert (encoder.parameters, encoder.head_parameters) == (769 * 3, None)
     assert planned_model(None, classes=2, parameters=None) is None
 
 

@@ -18,11 +18,13 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> TextEncoder:
     return TextEncoder(write_tiny_bert(tmp_path_factory.mktemp("bert")), name="tiny", max_length=16)
 
 
-def test_a_row_is_the_mean_over_the_tokens(encoder: TextEncoder) -> None:
+def test_a_row_has_the_means_over_the_tokens_of_two_layers(encoder: TextEncoder) -> None:
     tokens = encoder.tokenizer("no fever", return_tensors="pt")
     with torch.no_grad():
-        expected = encoder.network(**tokens).last_hidden_state[0].mean(0)
-    assert encoder.encode([("no fever",)])[0] == pytest.approx(expected.numpy(), abs=1e-6)
+        answer = encoder.network(**tokens, output_hidden_states=True)
+    last, earlier = answer.last_hidden_state[0].mean(0), answer.hidden_states[encoder.layers[1]][0].mean(0)
+    assert 0 < encoder.layers[1] < encoder.layers[0] == encoder.network.config.num_hidden_layers
+    assert encoder.encode([("no fever",)])[0] == pytest.approx(torch.cat([last, earlier]).numpy(), abs=1e-6)
 
 
 def test_a_row_does_not_change_by_a_bit_with_other_texts(encoder: TextEncoder) -> None:

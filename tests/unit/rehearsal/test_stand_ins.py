@@ -103,7 +103,7 @@ def test_texts_get_synthetic_features(tmp_path: Path) -> None:
     config = checked_config({"plan": {"target_epsilon": 8}, "model": {"name": "features"}})
     made = stand_in_for(config, parts_of(config, pool=texts), None, base=tmp_path, tell=lambda words: None)
     assert "synthetic features" in made.name
-    assert made.pool.records.form[""].shape == (384,)
+    assert made.pool.records.form[""].shape == (768,)
 
 
 def test_a_file_with_public_data_of_ones_own(tmp_path: Path) -> None:
