@@ -29,9 +29,9 @@ def with_training_settings(config: CampaignConfig, settings: Sequence[str]) -> C
     changed = checked_config(config.model_dump(mode="json"), settings)
     if changed != config:
         # Only here: torch takes seconds to import.
-        from dpal.training.learner import rehearse_settings
+        from dpal.training.learner import try_settings
 
-        rehearse_settings(changed.training, changed.training)
+        try_settings(changed.training, changed.training)
     return changed
 
 

@@ -50,8 +50,8 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
         _require_same_shape(learner.records, parts.evaluation.records)
     if plan.setting.mean is not None:
         centred(learner.model)
-    with doing("rehearsing one step on synthetic records"):
-        learner.rehearse(len(parts.pool.classes), parts.acquisition.passes)
+    with doing("trying one step on synthetic records"):
+        learner.try_one_step(len(parts.pool.classes), parts.acquisition.passes)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:

@@ -23,7 +23,7 @@ from dpal.training.prediction import logits
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 from dpal.training.sources import Readable, TensorSource, source_for
 
-_REHEARSED = 4
+_TRIED = 4
 
 
 class Learner:
@@ -67,13 +67,13 @@ class Learner:
         """Take the weights from a file."""
         load_weights(path, self.model, self.average)
 
-    def rehearse(self, classes: int, passes: int = 1) -> None:
+    def try_one_step(self, classes: int, passes: int = 1) -> None:
         """One private step on synthetic records with a copy of the model: what cannot work fails now, at no cost."""
         rng = np.random.default_rng(0)
         form = self.records.form
         arrays = {name: _synthetic(array.dtype, array.shape, rng) for name, array in form.items()}
         values: Any = arrays.get("", arrays)
-        targets = rng.integers(0, 2, (_REHEARSED, classes)).astype(np.float32) if self.multi_label else None
+        targets = rng.integers(0, 2, (_TRIED, classes)).astype(np.float32) if self.multi_label else None
         copy = Learner(
             deepcopy(self.model),
             _SyntheticRecords(values, form),
@@ -85,14 +85,14 @@ class Learner:
         if outputs != classes:
             raise InvalidArgument("the number of the model's outputs", outputs, f"{classes}, one per class")
         if passes > 1:
-            copy.logits(np.arange(_REHEARSED), passes=passes, randomness=SecureRandomness())
+            copy.logits(np.arange(_TRIED), passes=passes, randomness=SecureRandomness())
         try:
             copy.train(
                 Phase(steps=1, noise_multiplier=1.0, expected_batch_size=2.0, sampling_probabilities=(1.0,)),
-                [np.arange(_REHEARSED)],
-                np.zeros(_REHEARSED, dtype=np.int64) if targets is None else targets,
+                [np.arange(_TRIED)],
+                np.zeros(_TRIED, dtype=np.int64) if targets is None else targets,
                 randomness=SecureRandomness(),
-                description="rehearsal",
+                description="trial step",
                 after_step=lambda step: None,
             )
         except TrainingDiverged as error:
@@ -185,12 +185,12 @@ def _gpus() -> str:
     return "no GPU" if count == 0 else "one GPU, cuda:0," if count == 1 else f"{count} GPUs"
 
 
-def rehearse_settings(settings: TrainingSettings, compute: ComputeSettings) -> None:
+def try_settings(settings: TrainingSettings, compute: ComputeSettings) -> None:
     """One private step of a tiny model on synthetic images: settings that cannot train any model fail here."""
-    images = np.zeros((_REHEARSED, 1, 32, 32), dtype=np.uint8)
+    images = np.zeros((_TRIED, 1, 32, 32), dtype=np.uint8)
     model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 2))
     records = _SyntheticRecords(images, {"": images[0]})
-    Learner(model, records, multi_label=False, settings=settings, compute=compute).rehearse(2)
+    Learner(model, records, multi_label=False, settings=settings, compute=compute).try_one_step(2)
 
 
 def put_channels_last(model: nn.Module) -> None:
@@ -201,13 +201,13 @@ def put_channels_last(model: nn.Module) -> None:
 
 
 class _SyntheticRecords:
-    """Records for a rehearsal. No real record may decide whether it succeeds."""
+    """Records for a trial step. No real record may decide whether it succeeds."""
 
     def __init__(self, values: Any, form: Mapping[str, Any]) -> None:
         self.values, self.form = values, form
 
     def __len__(self) -> int:
-        return _REHEARSED
+        return _TRIED
 
     bytes_each = 0
 
@@ -220,5 +220,5 @@ class _SyntheticRecords:
 def _synthetic(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
     """Rows of this shape and dtype. Zeros and ones are valid token numbers."""
     if dtype.kind == "f":
-        return rng.normal(size=(_REHEARSED, *shape)).astype(dtype)
-    return rng.integers(0, 256 if dtype == np.uint8 else 2, (_REHEARSED, *shape)).astype(dtype)
+        return rng.normal(size=(_TRIED, *shape)).astype(dtype)
+    return rng.integers(0, 256 if dtype == np.uint8 else 2, (_TRIED, *shape)).astype(dtype)
