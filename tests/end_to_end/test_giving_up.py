@@ -20,7 +20,7 @@ SETTINGS = (
     "training.optimizer=sgd",
     "training.optimizer_options={weight_decay: 1.0}",
 )
-# Every step multiplies the weights by a thousand: the single step that dpal init rehearses is not enough to tell.
+# Every step multiplies the weights by a thousand: the single step that dpal init tries is not enough to tell.
 ABSURD = "training.learning_rate=1000"
 SOUND = "training.learning_rate=0.01"
 
