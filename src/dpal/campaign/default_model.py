@@ -11,7 +11,8 @@ from dpal.errors import InvalidArgument
 IMAGE_ENCODER, TEXT_ENCODER = "efficientnet-lite0", "minilm"
 ENCODERS = (IMAGE_ENCODER, TEXT_ENCODER)
 FROM_SCRATCH = "resnet9"
-# The smallest images on which an encoder of photographs was tried, and was far better than training from scratch.
+# The smallest images on which an encoder of photographs was tried: on digits of 8 × 8 pixels it is about as good as a
+# small network from scratch, and quicker than resnet9.
 SMALLEST_SIDE = 8
 INSTALL_ENCODERS = "pip install 'dpal[encoders]'"
 # How many numbers an encoder makes of a record.

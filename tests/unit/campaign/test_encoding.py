@@ -234,7 +234,7 @@ def test_texts_are_encoded_as_they_are(tmp_path: Path) -> None:
     model = Features(encoder=f"transformers:{bert}", max_length=16)
     plan = small_plan(pool_size=24, initial_size=8, query_sizes=(5, 4), batch_size=4, selection="random")
     campaign = Campaign.create(tmp_path / "campaign", plan=plan, pool=pool, model=model, oracle="simulated")
-    assert features_in(campaign.folder).shape == (24, 16)
+    assert features_in(campaign.folder).shape == (24, 32)
     assert campaign.run().stage == "finished"
     changed = text_pool([("no cough",), *texts[1:]])
     with pytest.raises(RecordsChanged, match="1 record"):
