@@ -64,7 +64,7 @@ def main() -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlabel("ε of the campaign")
         axes.set_ylabel("accuracy: lines forecast, marks measured")
-        axes.legend(loc="lower right")
+        axes.legend(loc="center right")
         figure.savefig(ROOT / "images" / "epsilon.png")
 
 

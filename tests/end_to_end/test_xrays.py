@@ -117,7 +117,8 @@ def test_a_plan_that_cannot_learn_is_named_and_a_model_at_chance_stops_it(hospit
     assert hospital.epsilon_spent("scratch") == 0
     # Whoever runs it all the same loses one phase's share of ε, and no more.
     said = hospital.dpal("run", "scratch", code=AT_CHANCE)
-    assert "No better than chance: a model that knows nothing has a" in said
+    # It may give the same answer to every record, which has words of its own.
+    assert "No better than chance: " in said and " model that knows nothing has a" in said
     assert "The campaign has stopped, and nothing more was charged." in said
     spent = hospital.epsilon_spent("scratch")
     assert 0 < spent < 8
