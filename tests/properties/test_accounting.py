@@ -29,8 +29,8 @@ noises = st.floats(0.7, 20.0)
 few_steps = st.integers(1, 300)
 sampled_phases = st.lists(st.tuples(rates, noises, few_steps), min_size=1, max_size=4)
 # Every class of mechanism, found by reflection, with fields drawn by their names.
-# (A dataclass with slots is made twice; the module keeps the second.)
-KINDS = [kind for kind in Mechanism.__subclasses__() if getattr(mechanisms, kind.__name__) is kind]
+# (A dataclass with slots is made twice; the module keeps the second. Steps of several records are in another module.)
+KINDS = [kind for kind in Mechanism.__subclasses__() if getattr(mechanisms, kind.__name__, None) is kind]
 
 
 def values_for(field_name: str) -> st.SearchStrategy[float]:

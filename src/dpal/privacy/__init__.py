@@ -1,8 +1,9 @@
 """Pure mathematics: what was done to a record, and the (ε, δ) that follows. No data, no torch.
 
 Read mechanisms (what touches data), history (how often), then renyi and pld (curves and loss distributions), the
-campaign_* files (a whole campaign with selections), accountants, calibration (from a target ε to noise), and
-group_privacy (several records of one person).
+campaign_* files (a whole campaign with selections), accountants, calibration (from a target ε to noise); and for
+several records of one person group_privacy (from ε and δ alone), mixture_of_gaussians (a step) and several_records (a
+whole campaign).
 """
 
 from dpal.privacy.accountants import ACCOUNTANTS, Accountant, PldAccountant, RdpAccountant, accountant_named
@@ -25,6 +26,13 @@ from dpal.privacy.mechanisms import (
     mechanism_from_json,
 )
 from dpal.privacy.rounding import rounded_up
+from dpal.privacy.several_records import (
+    PhasedCampaign,
+    SeveralRecordsEpsilon,
+    TrainingPhase,
+    several_records_delta,
+    several_records_epsilon,
+)
 
 __all__ = [
     "ACCOUNTANTS",
@@ -40,11 +48,14 @@ __all__ = [
     "History",
     "Laplace",
     "Mechanism",
+    "PhasedCampaign",
     "PldAccountant",
     "PoissonSampledGaussian",
     "PureDP",
     "RdpAccountant",
     "Released",
+    "SeveralRecordsEpsilon",
+    "TrainingPhase",
     "accountant_named",
     "campaign_delta",
     "campaign_epsilon",
@@ -56,5 +67,7 @@ __all__ = [
     "record_delta",
     "rounded_up",
     "sampling_probability_for",
+    "several_records_delta",
+    "several_records_epsilon",
     "steps_for",
 ]

@@ -31,7 +31,7 @@ from dpal.privacy.mechanisms import (
 Array = NDArray[np.float64]
 
 # Losses without bound end where the normal distribution has less than exp(-50) left.
-_TAIL_DEVIATIONS = 9.85
+TAIL_DEVIATIONS = 9.85
 _GAUSSIAN_TAIL = math.exp(-48)
 
 
@@ -99,7 +99,8 @@ def loss_cells(mechanism: Mechanism, interval: float) -> LossCells:
     raise InvalidArgument("mechanism", mechanism, "one that has a privacy-loss distribution")
 
 
-def _edges(mechanism: Mechanism, interval: float) -> tuple[int, Array]:
+def edges_of(mechanism: Mechanism, interval: float) -> tuple[int, Array]:
+    """The ends of the cells that hold all losses that matter, and the number of the first."""
     low, high = loss_range(mechanism)
     first = math.floor(low / interval)
     last = max(math.ceil(high / interval), first + 1)
@@ -132,11 +133,11 @@ def _gaussian_range(q: float, noise: float) -> tuple[float, float]:
         tilt = x / noise - 1 / (2 * noise**2)
         return float(np.logaddexp(math.log1p(-q), math.log(q) + tilt)) if q < 1 else tilt
 
-    return loss(-_TAIL_DEVIATIONS), loss(_TAIL_DEVIATIONS + 1 / noise)
+    return loss(-TAIL_DEVIATIONS), loss(TAIL_DEVIATIONS + 1 / noise)
 
 
 def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: float) -> LossCells:
-    first, edges = _edges(mechanism, interval)
+    first, edges = edges_of(mechanism, interval)
     # The output x at which the loss log(1 − q + q·exp(x/noise − 1/2noise²)) is at an edge; −∞ below log(1 − q).
     if q < 1:
         above = edges - math.log1p(-q)
@@ -145,8 +146,8 @@ def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: floa
         x = (log_excess - math.log(q)) * noise + 1 / (2 * noise)
     else:
         x = edges * noise + 1 / (2 * noise)
-    blank = _cell_probabilities(x)
-    shifted = _cell_probabilities(x - 1 / noise)
+    blank = cell_probabilities(x)
+    shifted = cell_probabilities(x - 1 / noise)
     blank_outside = float(ndtr(x[0]) + ndtr(-x[-1]))
     shifted_outside = float(ndtr(x[0] - 1 / noise) + ndtr(1 / noise - x[-1]))
     return LossCells(
@@ -159,7 +160,7 @@ def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: floa
     )
 
 
-def _cell_probabilities(x: Array) -> Array:
+def cell_probabilities(x: Array) -> Array:
     """Standard normal probabilities between neighbouring points, from the tail that keeps more digits."""
     from_left, from_right = np.diff(ndtr(x)), -np.diff(ndtr(-x))
     return np.where(x[1:] <= 0, from_left, from_right)
@@ -173,7 +174,7 @@ def _(mechanism: Laplace | Exponential | PureDP | DiscreteLaplace) -> tuple[floa
 @loss_cells.register
 def _(mechanism: Laplace, interval: float) -> LossCells:
     # P is Laplace(0, 1), Q is Laplace(ε, 1): half of P lies at the loss ε and half of Q at −ε.
-    first, edges = _edges(mechanism, interval)
+    first, edges = edges_of(mechanism, interval)
     size = mechanism.epsilon
     inside = np.clip(edges, -size, size)
     record = np.where(edges < -size, 0.0, np.where(edges < size, np.exp((inside - size) / 2) / 2, 1.0))
@@ -185,7 +186,7 @@ def _(mechanism: Laplace, interval: float) -> LossCells:
 def _(mechanism: Exponential, interval: float) -> LossCells:
     # The least curve above all mechanisms of bounded range ε: δ(x) = (1 − u)² / (1 − exp(−ε)) with
     # u = exp((x − ε)/2) (arXiv:1909.13830); these are its two distribution functions.
-    first, edges = _edges(mechanism, interval)
+    first, edges = edges_of(mechanism, interval)
     size = mechanism.epsilon
     remainder = -np.expm1((np.clip(edges, -size, size) - size) / 2)
     record = 1 - remainder / -math.expm1(-size)
@@ -253,7 +254,7 @@ def _(mechanism: DiscreteGaussian, interval: float) -> LossCells:
 
 
 def _discrete_gaussian_outputs(mechanism: DiscreteGaussian) -> Array:
-    reach = math.ceil(_TAIL_DEVIATIONS * math.sqrt(mechanism.variance))
+    reach = math.ceil(TAIL_DEVIATIONS * math.sqrt(mechanism.variance))
     return np.arange(-reach, mechanism.grid_steps + reach + 1, dtype=np.float64)
 
 
