@@ -1,10 +1,10 @@
-"""One record moves a sum by at most max_grad_norm: on records made to break that, in every engine and every way."""
+"""One record or unit moves a sum by at most max_grad_norm: on those made to break it, in every engine and way."""
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties
+from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties, units_of
 
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines import engine as engines
@@ -33,7 +33,9 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typ
     if way in ("stored", "gram"):
         monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod(way))
     options = {"compiled": {"compiled": True}, "bf16": {"precision": "bf16"}}.get(way, {})
-    return lambda model: kind(model=model.train(), loss=cross_entropy, max_grad_norm=1.0, **options)  # pyright: ignore
+    return lambda model, copies=1: kind(  # pyright: ignore
+        model=model.train(), loss=cross_entropy, max_grad_norm=1.0, copies=copies, **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,3 +151,83 @@ def test_a_sum_is_made_of_what_each_record_gives_alone_in_its_seat(make: type[Cl
     parts = [flat_sum(engine, inputs, targets, torch.arange(6) == seat) for seat in range(6)]
     assert float((torch.stack(parts).sum(dim=0) - whole).norm()) < 1e-13
     assert all(0.5 < float(part.norm()) <= 1 for part in parts)
+
+
+RECORDS_OF_A_UNIT = 3
+OTHER_UNITS = (1, 3, 64, 511)
+
+
+@pytest.mark.parametrize(
+    ("others", "make"),
+    [*((others, way) for others in OTHER_UNITS for way in WAYS), (3, "fused, compiled")],
+    indirect=["make"],
+)
+def test_ties_of_units(make: type[ClippingEngine], others: int) -> None:
+    for clipped in (True, False):
+        engine = make(Tie(), RECORDS_OF_A_UNIT)  # pyright: ignore
+        moves: list[float] = []
+        for tuning in range(TUNINGS):
+            inputs, targets, weights = units_of(ties(others, tuning, clipped=clipped), RECORDS_OF_A_UNIT)
+            moves.append(move(engine, inputs, targets, others + 1, weights))
+        assert max(moves) <= 1
+        assert max(moves) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("others", "make"),
+    [*((others, way) for others in range(1, 5) for way in WAYS), (3, "fused, compiled")],
+    indirect=["make"],
+)
+def test_kinks_of_units_in_a_last_batch(make: type[ClippingEngine], others: int) -> None:
+    for width in KINK_WIDTHS:
+        model = Kink(width)
+        inputs = kinks(model, others * RECORDS_OF_A_UNIT, RECORDS_OF_A_UNIT)
+        if inputs is None:
+            continue
+        for last in (0, 1):
+            targets = torch.ones(len(inputs), dtype=torch.int64)
+            targets[-RECORDS_OF_A_UNIT:] = last
+            weights = units_of((inputs[: others + 1], targets[: others + 1]), RECORDS_OF_A_UNIT)[2]
+            engine = make(model, RECORDS_OF_A_UNIT)  # pyright: ignore
+            assert move(engine, inputs, targets, 8, weights) <= 1
+
+
+@pytest.mark.parametrize("make", ["fused", "opacus", "vmap"], indirect=True)
+def test_clipping_the_records_of_a_unit_one_by_one_would_break_it(make: type[ClippingEngine]) -> None:
+    inputs, targets, _ = units_of(ties(7, 0, clipped=True), RECORDS_OF_A_UNIT)
+    engine = make(Tie())
+    engine.physical_records = len(inputs)
+    others = slice(0, 7 * RECORDS_OF_A_UNIT)
+    step = flat_sum(engine, inputs, targets) - flat_sum(engine, inputs[others], targets[others])
+    assert float(step.norm()) > 0.95 * RECORDS_OF_A_UNIT
+
+
+@pytest.mark.parametrize("make", WAYS, indirect=True)
+def test_a_sum_is_made_of_what_each_unit_gives_alone_in_its_seat(make: type[ClippingEngine]) -> None:
+    model = ResNet9(channels=1, classes=4)
+    inputs, targets = torch.randn(12, 1, 12, 12), torch.randint(0, 4, (12,))
+    weights = units_of((inputs[:4], targets[:4]), RECORDS_OF_A_UNIT)[2]
+    engine = make(model, RECORDS_OF_A_UNIT)  # pyright: ignore
+    whole = flat_sum(engine, inputs, targets, None, weights)
+    parts = [flat_sum(engine, inputs, targets, torch.arange(4) == seat, weights) for seat in range(4)]
+    assert float((torch.stack(parts).sum(dim=0) - whole).norm()) < 1e-13
+    assert all(0.3 < float(part.norm()) <= 1 for part in parts)
+    # Whatever the others hold, a unit gives the same, bit for bit.
+    for changed in (
+        torch.zeros_like(inputs[:3]),
+        torch.full_like(inputs[:3], 1e4),
+        torch.full_like(inputs[:3], torch.nan),
+    ):
+        other = torch.cat([inputs[:3], changed, inputs[6:]])
+        for seat in (0, 2, 3):
+            assert torch.equal(flat_sum(engine, other, targets, torch.arange(4) == seat, weights), parts[seat])
+
+
+def test_records_of_a_unit_that_cancel_beyond_all_measure_are_scaled_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Their positions are summed together with those of all other units.
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod.GRAM)
+    inputs, targets = torch.full((2, 16), 1e6), torch.tensor([0, 1])
+    inputs[0, 0] += 1.0
+    engine = FusedEngine(model=Tie(), loss=cross_entropy, max_grad_norm=1.0, copies=2)
+    moved = float(flat_sum(engine, inputs, targets, None, torch.tensor([0.5, 0.5])).norm())
+    assert 0 < moved < 1e-3

@@ -1,18 +1,24 @@
 """Batches and noise of training, each test with a twin that plants a bug."""
 
 import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy.stats import chi2
+from small_units import ragged
 from statistics_helper import FALSE_FAILURE, rate_is
 from torch import nn
 
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
+from dpal.training import loop
+from dpal.training.batches import Batch
 from dpal.training.loop import train_phase
+from dpal.training.losses import cross_entropy
 from dpal.training.noise import chacha20_blocks, gaussian_noise
 from dpal.training.sampling import BLANK, physical_rows, poisson_draw, seated
 from dpal.training.settings import TrainingSettings
@@ -135,3 +141,59 @@ def test_a_step_adds_the_planned_noise_whatever_the_clip(max_grad_norm: float) -
     assert deviation_is(values, planned)
     assert not deviation_is(0.95 * values, planned)
     assert not np.array_equal(seen[0], seen[1])
+
+
+class NotesWhoIsRead(TensorSource):
+    """Notes the records of every batch that training reads."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(torch.zeros(count, 2), torch.zeros(count, dtype=torch.int64))
+        self.read: list[np.ndarray] = []
+
+    def stream(self, batches: Iterable[NDArray[np.int64]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+        for positions in batches:
+            self.read.append(positions)
+            yield self.batch(positions)
+
+
+def times_taken(table: NDArray[np.int64], rate: float, steps: int) -> NDArray[np.int64]:
+    """How often each unit takes part in training."""
+    source, model = NotesWhoIsRead(int(table.max()) + 1), nn.Linear(2, 2)
+    unit_of = np.full(len(source), BLANK)
+    for unit, members in enumerate(table):
+        unit_of[members[members != BLANK]] = unit
+    counts = np.zeros(len(table), dtype=np.int64)
+
+    def after_step(_: int) -> None:
+        read = np.concatenate([*source.read, np.empty(0, dtype=np.int64)])
+        counts[np.unique(unit_of[read])] += 1
+        source.read.clear()
+
+    train_phase(
+        model,
+        Phase(steps=steps, noise_multiplier=1.0, expected_batch_size=100.0, sampling_probabilities=(rate,)),
+        source=source,
+        groups=[np.arange(len(table))],
+        units=table,
+        loss=cross_entropy,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        settings=TrainingSettings(),
+        randomness=seeded(),
+        after_step=after_step,
+    )
+    return counts
+
+
+def test_a_unit_is_drawn_as_one_however_many_records_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, rate, steps = [1] * 30 + [2] * 30 + [20] * 30, 0.1, 400
+    table = ragged(sizes)
+
+    def are_right(counts: NDArray[np.int64]) -> list[bool]:
+        return [rate_is(int(counts[group : group + 30].sum()), 30 * steps, rate) for group in (0, 30, 60)]
+
+    assert are_right(times_taken(table, rate, steps)) == [True, True, True]
+    # The twin: a coin for each record, and the unit takes part if one of them shows heads.
+    true = loop.poisson_draw
+    coins = np.repeat(np.arange(len(sizes)), sizes)
+    monkeypatch.setattr(loop, "poisson_draw", lambda groups, rates, **given: np.unique(true([coins], rates, **given)))
+    assert are_right(times_taken(table, rate, steps)) == [True, False, False]

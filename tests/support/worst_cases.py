@@ -1,4 +1,4 @@
-"""Records made so that one more of them disturbs the rounding of all others as much as it can."""
+"""Records and units made so that one more of them disturbs the rounding of all others as much as it can."""
 
 from functools import cache
 
@@ -55,18 +55,19 @@ class Kink(nn.Module):
 KINK_WIDTHS = (7, 33, 77)
 
 
-def kinks(model: Kink, others: int) -> Tensor | None:
-    """Records whose unit is on in a batch of so many rows, and off in one with a row more, as far as there are any.
+def kinks(model: Kink, others: int, last: int = 1) -> Tensor | None:
+    """Records whose neuron is on in a batch of so many rows, and off in one with more rows, as far as there are any.
 
     Their inputs are orthogonal to the weights, so rounding alone decides the sign, and how a row is rounded depends on
-    the number of rows and on its place. The last record is an ordinary one. None: this machine rounds all rows alike.
+    the number of rows and on its place. The last record, or the last few, are ordinary ones. None: this machine rounds
+    all rows alike.
     """
     weight = model.first.weight
-    return _kinks(weight.shape[1], others, weight.device)
+    return _kinks(weight.shape[1], others, last, weight.device)
 
 
 @cache
-def _kinks(width: int, others: int, device: torch.device) -> Tensor | None:
+def _kinks(width: int, others: int, last: int, device: torch.device) -> Tensor | None:
     model = Kink(width).to(device)
     weight = model.first.weight.detach()[0]
     generator = torch.Generator("cpu").manual_seed(1)
@@ -76,26 +77,47 @@ def _kinks(width: int, others: int, device: torch.device) -> Tensor | None:
     with torch.no_grad():
         few, more = (
             torch.stack([model.first(each.expand(count, -1).contiguous())[:others, 0] > 0 for each in candidates])
-            for count in (others, others + 1)
+            for count in (others, others + last)
         )
     flips = few & ~more
     if not flips.any():
         return None
     chosen = [candidates[int(flips[:, row].int().argmax())] for row in range(others)]
-    return torch.stack([*chosen, 100 * weight.sign()])
+    return torch.stack([*chosen, *[100 * weight.sign()] * last])
 
 
-def flat_sum(engine: ClippingEngine, inputs: Tensor, targets: Tensor, present: Tensor | None = None) -> Tensor:
-    gradients = engine.clipped_sum(inputs, targets, present).gradients
+def units_of(records: tuple[Tensor, Tensor], rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Each record as a unit of several like it, and the weights of its rows: the first units have some seats empty."""
+    inputs, targets = (each.repeat_interleave(rows, dim=0) for each in records)
+    count = len(records[1])
+    filled = 1 + torch.arange(count) % rows
+    filled[-1] = rows
+    weights = (torch.arange(rows) < filled[:, None]) / filled[:, None]
+    return inputs, targets, weights.flatten()
+
+
+def flat_sum(
+    engine: ClippingEngine,
+    inputs: Tensor,
+    targets: Tensor,
+    present: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    gradients = engine.clipped_sum(inputs, targets, present, weights).gradients
     return torch.cat([each.flatten().double() for each in gradients.values()])
 
 
-def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int) -> float:
-    """How far the last record moves the sum: against its absence, and against a blank in its seat."""
+def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int, weights: Tensor | None = None) -> float:
+    """How far the last record or unit moves the sum: against its absence, and against a blank in its seat."""
     engine.physical_records = engine.step_records = rows
-    whole = flat_sum(engine, inputs, targets)
-    present = torch.ones(len(inputs), dtype=torch.bool, device=inputs.device)
+    own = engine.copies
+    whole = flat_sum(engine, inputs, targets, None, weights)
+    present = torch.ones(len(inputs) // own, dtype=torch.bool, device=inputs.device)
     present[-1] = False
-    blank = torch.cat([inputs[:-1], inputs[:1]])
-    absences = (flat_sum(engine, inputs[:-1], targets[:-1]), flat_sum(engine, blank, targets, present))
+    blank = torch.cat([inputs[:-own], inputs[:own]])
+    others = None if weights is None else weights[:-own]
+    absences = (
+        flat_sum(engine, inputs[:-own], targets[:-own], None, others),
+        flat_sum(engine, blank, targets, present, weights),
+    )
     return max(float((whole - without).norm()) for without in absences)

@@ -20,6 +20,7 @@ from dpal.training.loop import PhaseResult, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.optimizers import learning_rate_for
 from dpal.training.prediction import logits
+from dpal.training.sampling import BLANK
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 from dpal.training.sources import Readable, TensorSource, source_for
 
@@ -67,16 +68,22 @@ class Learner:
         """Take the weights from a file."""
         load_weights(path, self.model, self.average)
 
-    def try_one_step(self, classes: int, passes: int = 1) -> None:
-        """One private step on synthetic records with a copy of the model: what cannot work fails now, at no cost."""
+    def try_one_step(self, classes: int, passes: int = 1, rows_per_unit: int = 1) -> None:
+        """One private step on synthetic records with a copy of the model: what cannot work fails now, at no cost.
+
+        With several rows per unit the step trains on units of so many records, the last of which has only one.
+        """
         rng = np.random.default_rng(0)
         form = self.records.form
-        arrays = {name: _synthetic(array.dtype, array.shape, rng) for name, array in form.items()}
+        count = _TRIED * rows_per_unit
+        arrays = {name: _synthetic(array.dtype, array.shape, count, rng) for name, array in form.items()}
         values: Any = arrays.get("", arrays)
-        targets = rng.integers(0, 2, (_TRIED, classes)).astype(np.float32) if self.multi_label else None
+        targets = rng.integers(0, 2, (count, classes)).astype(np.float32) if self.multi_label else None
+        units = np.arange(count).reshape(_TRIED, rows_per_unit)
+        units[-1, 1:] = BLANK
         copy = Learner(
             deepcopy(self.model),
-            _SyntheticRecords(values, form),
+            _SyntheticRecords(values, form, count),
             multi_label=self.multi_label,
             settings=self.settings,
             compute=self.compute,
@@ -90,10 +97,11 @@ class Learner:
             copy.train(
                 Phase(steps=1, noise_multiplier=1.0, expected_batch_size=2.0, sampling_probabilities=(1.0,)),
                 [np.arange(_TRIED)],
-                np.zeros(_TRIED, dtype=np.int64) if targets is None else targets,
+                np.zeros(count, dtype=np.int64) if targets is None else targets,
                 randomness=SecureRandomness(),
                 description="trial step",
                 after_step=lambda step: None,
+                units=units if rows_per_unit > 1 else None,
             )
         except TrainingDiverged as error:
             allowed = "lower: a single step on synthetic records diverges with it. Nothing was charged"
@@ -109,8 +117,12 @@ class Learner:
         description: str,
         after_step: Callable[[int], None],
         later_records: float = 0.0,
+        units: NDArray[np.int64] | None = None,
     ) -> PhaseResult:
-        """One phase of the plan. `targets` has one row per record; only the rows of the groups are used."""
+        """One phase of the plan. `targets` has one row per record; only the rows of the groups are used.
+
+        With `units`, a table of the records that each unit trains on, groups hold units (`train_phase`).
+        """
         with self._deterministic(randomness):
             return train_phase(
                 self.model,
@@ -125,6 +137,7 @@ class Learner:
                 after_step=after_step,
                 description=description,
                 later_records=later_records,
+                units=units,
             )
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
@@ -189,7 +202,7 @@ def try_settings(settings: TrainingSettings, compute: ComputeSettings) -> None:
     """One private step of a tiny model on synthetic images: settings that cannot train any model fail here."""
     images = np.zeros((_TRIED, 1, 32, 32), dtype=np.uint8)
     model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 2))
-    records = _SyntheticRecords(images, {"": images[0]})
+    records = _SyntheticRecords(images, {"": images[0]}, _TRIED)
     Learner(model, records, multi_label=False, settings=settings, compute=compute).try_one_step(2)
 
 
@@ -203,11 +216,11 @@ def put_channels_last(model: nn.Module) -> None:
 class _SyntheticRecords:
     """Records for a trial step. No real record may decide whether it succeeds."""
 
-    def __init__(self, values: Any, form: Mapping[str, Any]) -> None:
-        self.values, self.form = values, form
+    def __init__(self, values: Any, form: Mapping[str, Any], count: int) -> None:
+        self.values, self.form, self.count = values, form, count
 
     def __len__(self) -> int:
-        return _TRIED
+        return self.count
 
     bytes_each = 0
 
@@ -217,8 +230,8 @@ class _SyntheticRecords:
         return self.values[positions]
 
 
-def _synthetic(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+def _synthetic(dtype: np.dtype[Any], shape: tuple[int, ...], count: int, rng: np.random.Generator) -> NDArray[Any]:
     """Rows of this shape and dtype. Zeros and ones are valid token numbers."""
     if dtype.kind == "f":
-        return rng.normal(size=(_TRIED, *shape)).astype(dtype)
-    return rng.integers(0, 256 if dtype == np.uint8 else 2, (_TRIED, *shape)).astype(dtype)
+        return rng.normal(size=(count, *shape)).astype(dtype)
+    return rng.integers(0, 256 if dtype == np.uint8 else 2, (count, *shape)).astype(dtype)

@@ -18,16 +18,17 @@ from dpal.training.batches import Batch, LossFunction
 from dpal.training.batches import rows as rows_of
 from dpal.training.engines.clipping import Gradients
 from dpal.training.engines.engine import ClippingEngine
-from dpal.training.engines.engine_checks import losses_of
+from dpal.training.engines.engine_checks import losses_of, uneven_weights
 from dpal.training.engines.engine_choice import engine_for
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.synthetic_records import synthetic_like
 from dpal.training.noise import gaussian_noise
 from dpal.training.optimizers import optimizer_for
 from dpal.training.progress import StepProgress, doing
-from dpal.training.sampling import BLANK, most_drawn, physical_rows, poisson_draw, seated
+from dpal.training.sampling import BLANK, Positions, most_drawn, physical_rows, poisson_draw, seated
 from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
 from dpal.training.sources import Source
+from dpal.training.units import Units
 
 # Occasional overflows are normal; with this share of a phase's gradients something is wrong.
 _MOST_NOT_FINITE = 0.1
@@ -35,6 +36,7 @@ _ENOUGH_TO_JUDGE = 100
 # Reading these numbers makes the host wait for the device, so it is not done at every step.
 _STEPS_BETWEEN_CHECKS = 10
 _SYNTHETIC_RECORDS = 4
+_FEWEST_SYNTHETIC_UNITS = 2
 
 _log = logging.getLogger("dpal.training")
 
@@ -63,18 +65,24 @@ def train_phase(
     after_step: Callable[[int], None] | None = None,
     description: str = "training",
     later_records: float = 0.0,
+    units: NDArray[np.int64] | None = None,
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
+
+    With `units`, a table (units, rows) of the records that each unit trains on and `BLANK` in empty seats, `groups`
+    holds rows of the table. A unit is drawn as a whole, and the gradients of its records are averaged before they are
+    clipped; the plan's batch size counts units. The number of columns is public; how many seats a unit fills is not.
 
     Training happens on the model's device. The optimizer is the one of the settings unless one is given. A record that
     belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn and takes its
     seat like any other, so that nothing but its own gradient depends on what it holds. `later_records` are the records
-    that later phases are expected to draw, for an estimate of the time.
+    (or units) that later phases are expected to draw, for an estimate of the time.
     """
-    groups = _checked_groups(groups)
+    members = Units.of_single_records(len(source)) if units is None else Units.of_table(units, len(source))
+    groups = _checked_groups(groups, None if units is None else members)
+    copies = settings.augmentation.copies
     compute = compute or ComputeSettings()
     optimizer = optimizer or optimizer_for(settings, model, steps=phase.steps)
-    members = np.concatenate(groups)
     device = next(model.parameters()).device
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
@@ -83,14 +91,18 @@ def train_phase(
     model.train()
     # Nothing about how a phase runs may depend on the records themselves: synthetic ones choose the engine and show
     # whether training has diverged.
-    real = source.batch(np.resize(members[members != BLANK], _SYNTHETIC_RECORDS))
-    sample = _augmented(synthetic_like(real), settings.augmentation, generator)
+    sample = _augmented(_synthetic(source, groups, members), settings.augmentation, generator)
     with doing(f"{description}: checking the engine on synthetic records"):
-        engine = _engine(model, loss, sample, settings, compute)
-    rows = physical_rows(phase.expected_batch_size, compute.max_physical_batch_size, one_at_a_time=device.type != "cpu")
+        engine = _engine(model, loss, sample, settings, compute, members.rows)
+    rows = physical_rows(
+        phase.expected_batch_size,
+        compute.max_physical_batch_size,
+        one_at_a_time=device.type != "cpu",
+        rows_per_unit=members.rows,
+    )
     engine.physical_records = rows
-    engine.step_records = most_drawn(phase.expected_batch_size, len(source))
-    if isinstance(engine, FusedEngine) and sample[1].is_cuda and not engine.keeps_bound(*sample):
+    engine.step_records = most_drawn(phase.expected_batch_size, len(members))
+    if isinstance(engine, FusedEngine) and device.type == "cuda" and not _keeps_bound(engine, sample, members):
         # A compiler may change where numbers are rounded. Better slow than beyond the bound.
         _log.warning(
             "Compiled code lets a contribution exceed its bound here. Training is not compiled, so it is slower."
@@ -105,9 +117,11 @@ def train_phase(
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
             batches = [batch for batch in seated(draw, rows, seats) if (batch != BLANK).any()]
             total = _zeros(engine)
-            for places, read in zip(batches, source.stream(batch[batch != BLANK] for batch in batches), strict=True):
-                batch, present = _in_their_seats(read, places)
-                clipped = engine.clipped_sum(*_augmented(batch, settings.augmentation, generator), present)
+            positions = (members.positions(batch[batch != BLANK]) for batch in batches)
+            for places, read in zip(batches, source.stream(positions), strict=True):
+                batch, present, weights = _in_their_seats(read, places, members, copies)
+                inputs, targets = _augmented(batch, settings.augmentation, generator)
+                clipped = engine.clipped_sum(inputs, targets, present, weights)
                 _add(total, clipped.gradients)
                 seen, not_finite = seen + int((places != BLANK).sum()), not_finite + clipped.not_finite.to(device)
             if step % _STEPS_BETWEEN_CHECKS == 0 and not warned:
@@ -126,8 +140,9 @@ def train_phase(
     return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=int(not_finite))
 
 
-def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> list[NDArray[np.int64]]:
-    """The groups as arrays. A record that occurs twice would be summed twice, and move the weights twice as far."""
+def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]], units: Units | None) -> list[Positions]:
+    """The groups as arrays. Whatever occurs twice would be summed twice, and move the weights twice as far."""
+    noun = "record" if units is None else "unit"
     arrays = [np.asarray(group) for group in groups]
     if any(array.ndim != 1 or (len(array) and array.dtype.kind not in "iu") for array in arrays):
         raise InvalidArgument("groups", [str(array.dtype) for array in arrays], "lists of whole positions")
@@ -138,16 +153,51 @@ def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]]) -> li
     if labelled.min() < 0:
         raise InvalidArgument("a position in groups", int(labelled.min()), "at least 0")
     if len(np.unique(labelled)) < len(labelled):
-        raise DpalError("A record occurs twice in the groups. Each record may be in one group only, once.")
-    return [array.astype(np.int64) for array in arrays]
+        raise DpalError(f"A {noun} occurs twice in the groups. Each {noun} may be in one group only, once.")
+    checked = [array.astype(np.int64) for array in arrays]
+    if units is None:
+        return checked
+    if labelled.max() >= len(units):
+        raise InvalidArgument("a unit in groups", int(labelled.max()), f"below {len(units):,}, the rows of the table")
+    checked = [units.that_teach(group) for group in checked]
+    if all((group == BLANK).all() for group in checked):
+        raise DpalError("There is no labelled record to train on.")
+    return checked
 
 
-def _in_their_seats(read: tuple[Batch, Tensor], places: NDArray[np.int64]) -> tuple[tuple[Batch, Tensor], Tensor]:
-    """Every record in its row, copies of the first one in the empty rows, and which rows count."""
+def _in_their_seats(
+    read: tuple[Batch, Tensor], places: Positions, members: Units, copies: int
+) -> tuple[tuple[Batch, Tensor], Tensor, Tensor | None]:
+    """Every unit in its seat, copies of the first one in the empty seats; which seats count, and the rows' weights."""
     inputs, targets = read
     taken = places != BLANK
-    index = torch.from_numpy(np.where(taken, np.cumsum(taken) - 1, 0)).to(targets.device)
-    return (rows_of(inputs, index), targets[index]), torch.from_numpy(taken).to(targets.device)
+    order = np.where(taken, np.cumsum(taken) - 1, 0)
+    device = targets.device
+    index = torch.from_numpy((order[:, None] * members.rows + np.arange(members.rows)).reshape(-1)).to(device)
+    weights = members.row_weights(places[taken][order], copies)
+    return (
+        (rows_of(inputs, index), targets[index]),
+        torch.from_numpy(taken).to(device),
+        None if weights is None else torch.from_numpy(weights).to(device),
+    )
+
+
+def _synthetic(source: Source, groups: list[Positions], members: Units) -> tuple[Batch, Tensor]:
+    """A few synthetic records, or units, shaped like real ones."""
+    drawn = np.concatenate(groups)
+    # Few units are enough where they have many rows: the check computes every unit several times.
+    count = max(_FEWEST_SYNTHETIC_UNITS, -(-2 * _SYNTHETIC_RECORDS // members.rows))
+    count = min(_SYNTHETIC_RECORDS, count)
+    return synthetic_like(source.batch(members.positions(np.resize(drawn[drawn != BLANK], count))))
+
+
+def _keeps_bound(engine: FusedEngine, sample: tuple[Batch, Tensor], members: Units) -> bool:
+    """Whether compiled code does, with weights as in training: other arguments would be other code."""
+    inputs, targets = sample
+    weights = None
+    if members.weights is not None:
+        weights = uneven_weights(len(targets) // engine.copies, engine.copies, targets.device)
+    return engine.keeps_bound(inputs, targets, weights)
 
 
 def _engine(
@@ -156,6 +206,7 @@ def _engine(
     sample: tuple[Batch, Tensor],
     settings: TrainingSettings,
     compute: ComputeSettings,
+    rows_per_unit: int,
 ) -> ClippingEngine:
     return engine_for(
         model,
@@ -164,6 +215,7 @@ def _engine(
         sample=sample,
         name=compute.engine,
         copies=settings.augmentation.copies,
+        rows_per_unit=rows_per_unit,
         precision=compute.precision,
     )
 

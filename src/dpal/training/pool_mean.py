@@ -1,4 +1,4 @@
-"""A private mean of all records' features: what a head on a frozen encoder subtracts from them."""
+"""A private mean of all records' (or units') features: what a head on a frozen encoder subtracts from them."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -11,7 +11,9 @@ from torch import Tensor
 from dpal.errors import InvalidArgument
 from dpal.randomness import Randomness
 from dpal.training.noise import gaussian_noise
+from dpal.training.sampling import BLANK, Positions
 from dpal.training.sources import Readable
+from dpal.training.units import checked_units, padded
 
 _CHUNK = 1024
 # Rows are rounded towards 0 to multiples of this and summed as whole numbers, so no order and no company of records
@@ -50,19 +52,40 @@ def set_centre(model: object, mean: Sequence[float]) -> None:
 
 @torch.no_grad()
 def private_mean(
-    model: Centred, records: Readable, *, pool_size: int, noise_multiplier: float, randomness: Randomness
+    model: Centred,
+    records: Readable,
+    *,
+    pool_size: int,
+    noise_multiplier: float,
+    randomness: Randomness,
+    units: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """The mean of all rows, each scaled down to a norm of at most 1, with Gaussian noise on their sum.
 
-    `pool_size` is the planned number: a record that was withdrawn, or is not finite, is a row of zeros.
+    `pool_size` is the planned number: a record that was withdrawn, or is not finite, is a row of zeros. With `units`, a
+    table (units, rows) of their records with `BLANK` in empty seats, a unit's row is the mean of its records' rows, and
+    `pool_size` counts units.
     """
+    if units is None:
+        units = np.arange(len(records))[:, None]
+    table = checked_units(units, len(records))
     total = np.zeros(tuple(model.centre.shape), dtype=np.int64)
-    for start in range(0, len(records), _CHUNK):
-        values = records.read(np.arange(start, min(start + _CHUNK, len(records))))
-        rows = model.before_centre(torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)))
-        total += whole_rows(rows.double().numpy()).sum(axis=0)
+    together = max(1, _CHUNK // table.shape[1])
+    for start in range(0, len(table), together):
+        total += whole_rows(_unit_rows(model, records, table[start : start + together])).sum(axis=0)
     noise = gaussian_noise(len(total), torch.device("cpu"), randomness=randomness).numpy()
     return (total * _UNIT + noise_multiplier * noise) / pool_size
+
+
+def _unit_rows(model: Centred, records: Readable, table: Positions) -> NDArray[np.float64]:
+    """The mean of each unit's rows that are finite. Only its own records decide it: everyone's shapes are public."""
+    # A unit without any record reads the first one of the pool, which does not count.
+    values = records.read(np.maximum(padded(table), 0).reshape(-1))
+    rows = model.before_centre(torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))).double().numpy()
+    rows = rows.reshape(*table.shape, -1)
+    counted = (table != BLANK) & np.isfinite(rows).all(axis=2)
+    total = np.where(counted[:, :, None], rows, 0.0).sum(axis=1)
+    return total / np.maximum(1, counted.sum(axis=1, keepdims=True))
 
 
 def whole_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -14,13 +14,16 @@ from dpal.training.progress import counted
 from dpal.training.settings import require_precision
 from dpal.training.sources import Source
 
+# A record's place in its batch may decide the last bits of its prediction, so who relies on places uses this number.
+BATCH_SIZE = 512
+
 
 def logits(
     model: nn.Module,
     source: Source,
     positions: NDArray[np.int64],
     *,
-    batch_size: int = 512,
+    batch_size: int = BATCH_SIZE,
     passes: int = 1,
     precision: str = "float32",
     words: str = "predicting",

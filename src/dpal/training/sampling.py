@@ -1,4 +1,4 @@
-"""Which records take part in a step: each is drawn on its own, with the probability of its group."""
+"""Who takes part in a step: each record, or each unit, is drawn on its own, with the probability of its group."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _FEWEST_ROWS = 8
 def poisson_draw(
     groups: Sequence[NDArray[np.integer]], sampling_probabilities: Sequence[float], *, randomness: Randomness
 ) -> Positions:
-    """The records of one step. The draw may be empty, and is never truncated or padded: either would change ε."""
+    """The records or units of one step. It may be empty and is never truncated or padded, which would change ε."""
     if len(groups) != len(sampling_probabilities):
         raise InvalidArgument(
             "the number of groups", len(groups), f"{len(sampling_probabilities)}, one per probability"
@@ -30,7 +30,7 @@ def poisson_draw(
     return np.concatenate(drawn).astype(np.int64) if drawn else np.empty(0, dtype=np.int64)
 
 
-# Stands for an empty seat, or for a record that teaches nothing (it has no label, or was withdrawn).
+# Stands for an empty seat, or for a record or unit that teaches nothing (it has no label, or was withdrawn).
 BLANK = -1
 
 
@@ -46,22 +46,25 @@ def seated(draw: Positions, rows: int, order: np.random.Generator) -> list[Posit
     return list(seats.reshape(batches, rows))
 
 
-def physical_rows(expected_batch_size: float, most: int, *, one_at_a_time: bool) -> int:
-    """The number of rows of a physical batch, from public numbers alone.
+def physical_rows(expected_batch_size: float, most: int, *, one_at_a_time: bool, rows_per_unit: int = 1) -> int:
+    """The number of records (or whole units) of a physical batch, from public numbers alone.
 
-    Batches are padded to this number. On a CPU it is an eighth of the expected draw, so that little is wasted on
-    padding. A GPU is faster with a whole draw at once, with room for three standard deviations more.
+    Batches are padded to this number. `most` counts records; one unit fits even if it has more. On a CPU it is an
+    eighth of the expected draw, so that little is wasted on padding. A GPU is faster with a whole draw at once, with
+    room for three standard deviations more.
     """
     if most < 1:
         raise InvalidArgument("max_physical_batch_size", most, "at least 1")
     whole = math.ceil(expected_batch_size + 3 * math.sqrt(expected_batch_size))
-    return min(most, max(_FEWEST_ROWS, whole if one_at_a_time else math.ceil(expected_batch_size / 8)))
+    return min(
+        max(1, most // rows_per_unit), max(_FEWEST_ROWS, whole if one_at_a_time else math.ceil(expected_batch_size / 8))
+    )
 
 
 def most_drawn(expected_batch_size: float, records: int) -> int:
-    """A public number of records that one step does not exceed, for margins of rounding.
+    """A public number of records (or units) that one step does not exceed, for margins of rounding.
 
-    How many are labelled may be private, so it cannot be that. All records are an exact bound; in a large pool, four
+    How many are labelled may be private, so it cannot be that. All of them are an exact bound; in a large pool, four
     times the planned draw is one that a draw exceeds with a probability below 1e-300 if groups are as planned.
     """
     return min(records, math.ceil(4 * expected_batch_size) + 4096)

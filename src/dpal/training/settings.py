@@ -123,7 +123,7 @@ class ComputeSettings:
     # auto: the fastest engine that covers the model (dpal.training.engines).
     engine: str = AUTOMATIC
     precision: str = "float32"
-    # The most records that go through the model at once.
+    # The most records that go through the model at once. One whole unit goes through even if it has more.
     max_physical_batch_size: int = 512
     # A folder in which campaigns on the same data share features. It is as private as the data. None: not shared.
     features_cache: str | None = None

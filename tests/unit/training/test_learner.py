@@ -104,3 +104,51 @@ def test_filters_lie_channels_last_and_other_parameters_stay() -> None:
     for name, each in model.named_parameters():
         assert torch.equal(each, before[name])
         assert each.ndim != 4 or each.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_learner_trains_on_units() -> None:
+    # Each unit's records are the same, so that units train as their first records do.
+    table = np.arange(COUNT).reshape(8, 5)
+    trained = []
+    for units in (table, table[:, :1]):
+        model = network(inplace=False)
+        model[3].p = 0.0  # pyright: ignore
+        records = Records()
+        records.values = records.values[table[:, 0].repeat(5)]
+        settings = TrainingSettings(optimizer="sgd", learning_rate=0.1)
+        compute = ComputeSettings(max_physical_batch_size=16, device="cpu")
+        who = Learner(model, records, multi_label=False, settings=settings, compute=compute)
+        plan = Phase(steps=2, noise_multiplier=1e-9, expected_batch_size=8.0, sampling_probabilities=(1.0,))
+        who.train(
+            plan,
+            [np.arange(8)],
+            LABELS[table[:, 0].repeat(5)],
+            randomness=SeededRandomness(seed=3, nothing_is_private=True),
+            description="phase",
+            after_step=lambda step: None,
+            units=units,
+        )
+        trained.append([each.detach().clone() for each in who.model.parameters()])
+    for one, other in zip(*trained, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_a_trial_step_with_units_finds_what_cannot_work(multi_label: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = learner(lambda: network(inplace=False))
+    who.multi_label = multi_label
+    who.records.form = {"": who.records.values[0]}  # pyright: ignore
+    tables: list[NDArray[np.int64] | None] = []
+    true = Learner.train
+
+    def noted(self: Learner, *given: Any, **options: Any) -> Any:
+        tables.append(options["units"])
+        return true(self, *given, **options)
+
+    monkeypatch.setattr(Learner, "train", noted)
+    who.try_one_step(3, rows_per_unit=6)
+    who.try_one_step(3)
+    assert tables[0] is not None
+    assert tables[0].shape == (4, 6)
+    assert (tables[0] >= 0).sum(axis=1).tolist() == [6, 6, 6, 1]
+    assert tables[1] is None

@@ -40,3 +40,10 @@ def test_the_most_that_a_step_draws_is_public_and_never_more_than_everyone() -> 
     assert most_drawn(100.0, 10**6) == 4 * 100 + 4096
     # Four planned draws, rounded up.
     assert most_drawn(0.1, 10**6) == 4097
+
+
+def test_a_batch_holds_whole_units_and_at_least_one() -> None:
+    for rows_per_unit, units in ((1, 64), (2, 32), (30, 2), (64, 1), (65, 1), (1000, 1)):
+        assert physical_rows(1e6, 64, one_at_a_time=True, rows_per_unit=rows_per_unit) == units
+    # On a CPU an eighth of the draw, which counts units.
+    assert physical_rows(400, 512, one_at_a_time=False, rows_per_unit=4) == 50

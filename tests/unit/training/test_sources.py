@@ -83,7 +83,8 @@ def test_a_stream_that_is_left_early_leaves_no_threads() -> None:
     next(iter(stream))
     assert threading.active_count() > before
     stream.close()  # type: ignore[attr-defined]
-    assert threading.active_count() == before
+    # Threads of other tests may have ended in the meantime.
+    assert threading.active_count() <= before
 
 
 @pytest.mark.parametrize("most_bytes", [0, 10**6])

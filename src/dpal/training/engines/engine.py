@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from dpal.errors import InvalidArgument
 from dpal.training.batches import Batch, LossFunction, record_count, rows
 from dpal.training.engines.clipping import (
     NORM_ROUNDING,
@@ -25,9 +26,9 @@ class NotCoveredError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClippedSum:
-    """The sum of clipped gradients by parameter name, in float64, and how many records were not finite.
+    """The sum of clipped gradients by parameter name, in float64, and how many records (or units) were not finite.
 
-    A record whose gradient is not finite contributes zero.
+    A record whose gradient is not finite contributes zero, and so does the whole unit it belongs to.
     """
 
     # Neither is shown: both depend on which records were drawn.
@@ -40,8 +41,9 @@ class ClippedSum:
 class ClippingEngine(ABC):
     """Computes the gradient of each record's own loss, scales it to a norm of at most max_grad_norm, and adds them up.
 
-    With copies above 1 the batch holds that many augmented copies of each record, one after the other; a record's
-    gradient is then the mean over its copies.
+    With copies above 1 that many rows, one after the other, share one clipped gradient: the augmented copies of a
+    record, or the records of a unit with their copies. That gradient is the mean over the rows, or the sum of their
+    gradients with a weight for each. What is said of a record below is then true of the whole unit.
 
     One record moves the sum by at most max_grad_norm, rounding included (docs/maths/floating-point.md). For that, sums
     are in float64, and the arithmetic of a record does not depend on who else was drawn: a batch always has
@@ -62,9 +64,18 @@ class ClippingEngine(ABC):
         """Every parameter that trains, once, under its first name."""
         return {name: parameter for name, parameter in self.model.named_parameters() if parameter.requires_grad}
 
-    def clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor | None = None) -> ClippedSum:
-        """The clipped sum over one physical batch. Rows that are not `present` are padding."""
+    def clipped_sum(
+        self, batch: Batch, targets: Tensor, present: Tensor | None = None, weights: Tensor | None = None
+    ) -> ClippedSum:
+        """The clipped sum over one physical batch. Records or units that are not `present` are padding.
+
+        `weights` has one number per row, 0 for the padding within a unit; None stands for 1 / copies. A unit with any
+        row whose loss or gradient is not finite contributes zero, even if that row has no weight: padding should repeat
+        a record of the same unit.
+        """
         count = record_count(batch) // self.copies
+        if weights is not None and weights.shape != (record_count(batch),):
+            raise InvalidArgument("the shape of weights", tuple(weights.shape), f"({record_count(batch)},)")
         if present is None:
             present = torch.ones(count, dtype=torch.bool, device=targets.device)
         if count == 0:
@@ -75,14 +86,16 @@ class ClippingEngine(ABC):
             return ClippedSum(gradients=zeros, not_finite=torch.zeros((), dtype=torch.int64))
         missing = 0 if self.physical_records is None else self.physical_records - count
         if missing > 0:
-            batch, targets = _filled_up(batch, targets, missing, self.copies)
+            index = _filled_up(len(targets), missing, self.copies, targets.device)
+            batch, targets = rows(batch, index), targets[index]
+            weights = None if weights is None else weights[index]
             present = nn.functional.pad(present, (0, missing))
         # A caller's autocast would round what was measured. Engines choose their precision themselves.
         with torch.autocast(targets.device.type, enabled=False):
-            return self._clipped_sum(batch, targets, present)
+            return self._clipped_sum(batch, targets, present, weights)
 
     @abstractmethod
-    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum: ...
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor, weights: Tensor | None) -> ClippedSum: ...
 
     def clip_factors(self, norms: Tensor, present: Tensor, positions: int = 0) -> Tensor:
         """The factor that scales each record's gradient to the bound, in float64; zero for records that cannot be used.
@@ -100,15 +113,19 @@ class ClippingEngine(ABC):
         self.model.eval()
 
     @abstractmethod
-    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Each record's gradient norm before clipping, to check one engine against another."""
+    def record_norms(self, batch: Batch, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Each record's (or unit's) gradient norm before clipping, to check one engine against another."""
 
 
-def _filled_up(batch: Batch, targets: Tensor, missing: int, copies: int) -> tuple[Batch, Tensor]:
-    """More rows at the end, copies of the first record."""
-    index = torch.arange(len(targets) + missing * copies, device=targets.device)
-    index = torch.where(index < len(targets), index, index % copies)
-    return rows(batch, index), targets[index]
+def combined_loss(losses: Tensor, copies: int, weights: Tensor | None) -> Tensor:
+    """What is differentiated: its gradient is the mean over copies, or the weighted sum, of all rows' gradients."""
+    return losses.sum() / copies if weights is None else (losses * weights).sum()
+
+
+def _filled_up(count: int, missing: int, copies: int, device: torch.device) -> Tensor:
+    """The rows, and more at the end: copies of the first record or unit."""
+    index = torch.arange(count + missing * copies, device=device)
+    return torch.where(index < count, index, index % copies)
 
 
 def clipped_from_stored(engine: ClippingEngine, stored: Gradients, present: Tensor) -> ClippedSum:

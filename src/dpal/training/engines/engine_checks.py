@@ -6,6 +6,7 @@ and again with one record replaced: the results of the others must not change.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ _COARSE = 0.05
 # The same arithmetic on the same record in a batch of the same size.
 _SAME = 1e-5
 _SEED = 20_240_815
+_ROWS_TO_COMPARE = 4
 
 
 def refuse_mixing(model: nn.Module, loss: LossFunction, batch: Batch, targets: Tensor) -> None:
@@ -109,8 +111,18 @@ def _smaller_batch_that_differs(
     return None
 
 
-def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor) -> None:
-    """Compare clipped sums of an engine (`plain`: the same in float32) with a loop over single records.
+def uneven_weights(units: int, rows: int, device: torch.device) -> Tensor:
+    """A weight for every row of these units, no two alike within a unit, and none for a row of every second unit."""
+    weights = torch.arange(1, rows + 1, dtype=torch.float32, device=device).repeat(units, 1)
+    weights[1::2] = weights[1::2].flip(1)
+    weights[1::2, -1] = 0.0
+    return (weights / weights.sum(dim=1, keepdim=True)).flatten()
+
+
+def require_agreement(
+    engine: ClippingEngine, plain: ClippingEngine, batch: Batch, targets: Tensor, weights: Tensor | None = None
+) -> None:
+    """Compare clipped sums of an engine (`plain`: the same in float32) with a loop over single records or units.
 
     In float64: near ties of a max pool or ReLU are decided by rounding, and gradients jump there. Float32 kernels are
     compared coarsely, and those of lower precision only have to run.
@@ -122,32 +134,67 @@ def require_agreement(engine: ClippingEngine, plain: ClippingEngine, batch: Batc
         plain.prepare_for_check()
         try:
             with _in_float64(model):
-                _compare(plain, _with_replacements(_as_float64(batch), plain.copies), _as_float64(targets), _CLOSE)
+                _compare_all(plain, _as_float64(batch), _as_float64(targets), weights)
         except NotCoveredError:
             raise
         except Exception:
             # Something in the model or its loss is float32 whatever the weights are.
-            _compare(plain, _with_replacements(batch, plain.copies), targets, _CLOSE)
-        else:
-            _compare(plain, [batch], targets, _COARSE)
-        engine.clipped_sum(batch, targets)
+            _compare_all(plain, batch, targets, weights)
+        _compare(plain, [batch], targets, weights, _COARSE)
+        engine.clipped_sum(batch, targets, weights=weights)
 
 
-def _compare(plain: ClippingEngine, batches: list[Batch], targets: Tensor, close: float) -> None:
+def _compare_all(plain: ClippingEngine, batch: Batch, targets: Tensor, weights: Tensor | None) -> None:
+    if weights is not None:
+        plain, batch, targets, weights = _with_fewer_rows(plain, batch, targets, weights)
+    # Of a unit a single record is replaced, of a record all its copies.
+    changed = replacements(batch, plain.copies if weights is None else 1)
+    _compare(plain, [batch, *(other for other, _ in changed)], targets, weights, _CLOSE)
+    if weights is not None:
+        _require_separate_units(plain, batch, changed, targets, weights)
+
+
+def _with_fewer_rows(
+    plain: ClippingEngine, batch: Batch, targets: Tensor, weights: Tensor
+) -> tuple[ClippingEngine, Batch, Tensor, Tensor]:
+    """The same with the first few rows of each unit: float64 is slow. The coarse comparison has all rows."""
+    if plain.copies <= _ROWS_TO_COMPARE:
+        return plain, batch, targets, weights
+    units = torch.arange(len(targets) // plain.copies, device=targets.device)
+    index = (units[:, None] * plain.copies + torch.arange(_ROWS_TO_COMPARE, device=targets.device)).flatten()
+    fewer = uneven_weights(len(units), _ROWS_TO_COMPARE, targets.device)
+    return replace(plain, copies=_ROWS_TO_COMPARE), rows(batch, index), targets[index], fewer
+
+
+def _require_separate_units(
+    plain: ClippingEngine, batch: Batch, changed: list[tuple[Batch, slice]], targets: Tensor, weights: Tensor
+) -> None:
+    """Replacing a record of one unit must not change what the other units contribute."""
+    units = torch.arange(len(targets) // plain.copies, device=targets.device)
+    for other, place in changed:
+        present = units != place.start // plain.copies
+        before = plain.clipped_sum(batch, targets, present, weights).gradients
+        after = plain.clipped_sum(other, targets, present, weights).gradients
+        for name, total in before.items():
+            scale = max(float(total.abs().max()), 1e-3 * plain.max_grad_norm)
+            if not torch.allclose(total, after[name], rtol=0, atol=_SAME * scale):
+                raise NotCoveredError(f"a record of one unit changes another unit's gradient of {name}")
+
+
+def _compare(
+    plain: ClippingEngine, batches: list[Batch], targets: Tensor, weights: Tensor | None, close: float
+) -> None:
     for batch in batches:
-        norms, gradients = _single_gradients(plain, batch, targets)
+        norms, gradients = _single_gradients(plain, batch, targets, weights)
         if not torch.isfinite(norms).all():
             continue
-        measured = plain.record_norms(batch, targets).double().cpu()
+        measured = plain.record_norms(batch, targets, weights).double().cpu()
         if measured.shape != norms.shape or not torch.allclose(measured, norms, rtol=close, atol=1e-6):
             raise NotCoveredError("its gradient norms differ from those of single records")
         # Half of the records are clipped, so that swapping two of them would show.
         plain.max_grad_norm = max(float(norms.median()), 1e-6)
-        _compare_sums(plain.clipped_sum(batch, targets).gradients, norms, gradients, plain.max_grad_norm, close)
-
-
-def _with_replacements(batch: Batch, copies: int) -> list[Batch]:
-    return [batch, *(changed for changed, _ in replacements(batch, copies))]
+        sums = plain.clipped_sum(batch, targets, weights=weights).gradients
+        _compare_sums(sums, norms, gradients, plain.max_grad_norm, close)
 
 
 def _compare_sums(
@@ -162,14 +209,17 @@ def _compare_sums(
             raise NotCoveredError(f"its gradient of {name} differs from that of single records")
 
 
-def _single_gradients(engine: ClippingEngine, batch: Batch, targets: Tensor) -> tuple[Tensor, list[Gradients]]:
-    """The norm and gradients of every record, by plain autograd, one record at a time."""
+def _single_gradients(
+    engine: ClippingEngine, batch: Batch, targets: Tensor, weights: Tensor | None
+) -> tuple[Tensor, list[Gradients]]:
+    """The norm and gradients of every record or unit, by plain autograd, one at a time."""
     trainable = engine.trainable()
     by_record: list[Gradients] = []
     for start in range(0, record_count(batch), engine.copies):
         record = slice(start, start + engine.copies)
         with torch.enable_grad():
-            loss = engine.loss(called(engine.model, rows(batch, record)), targets[record]).sum() / engine.copies
+            losses = engine.loss(called(engine.model, rows(batch, record)), targets[record])
+            loss = losses.sum() / engine.copies if weights is None else (losses * weights[record]).sum()
         gradients = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True, materialize_grads=True)
         by_record.append(dict(zip(trainable, gradients, strict=True)))
     squares = [sum(float(gradient.double().square().sum()) for gradient in own.values()) for own in by_record]

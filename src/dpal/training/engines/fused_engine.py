@@ -87,20 +87,21 @@ class FusedEngine(ClippingEngine):
         """Take over what another engine learned about the model, so that nothing is learned while training."""
         self._capture.copies_outputs = checked._capture.copies_outputs
 
-    def keeps_bound(self, batch: Batch, targets: Tensor) -> bool:
-        """Whether contributions of single records of the batch stay within a bound so small that all are clipped."""
+    def keeps_bound(self, batch: Batch, targets: Tensor, weights: Tensor | None = None) -> bool:
+        """Whether contributions of single records (or units) stay within a bound so small that all are clipped."""
         bound, self.max_grad_norm = self.max_grad_norm, _SMALL_BOUND
         try:
             for start in range(0, len(targets), self.copies):
                 record = slice(start, start + self.copies)
-                gradients = self.clipped_sum(rows(batch, record), targets[record]).gradients.values()
+                own = None if weights is None else weights[record]
+                gradients = self.clipped_sum(rows(batch, record), targets[record], weights=own).gradients.values()
                 if not sum(float(gradient.double().square().sum()) for gradient in gradients) <= _SMALL_BOUND**2:
                     return False
         finally:
             self.max_grad_norm = bound
         return True
 
-    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor, weights: Tensor | None) -> ClippedSum:
         compiled = targets.is_cuda if self.compiled is None else self.compiled
         # Three graphs: a compiler may keep more digits than it stores, so norms are taken of what was stored.
         run, measure, total = (
@@ -109,16 +110,16 @@ class FusedEngine(ClippingEngine):
             else (self._run, _upper_norms, self._sum)
         )
         with tf32_allowed(self.precision == "tf32"):
-            healthy, pieces = run(self._parameters(), batch, targets, self._modes())
+            healthy, pieces = run(self._parameters(), batch, targets, self._modes(), weights)
             norms = measure(pieces, healthy)
             usable = is_usable(norms, self.max_grad_norm)
             factors = self.clip_factors(norms, present, pieces.positions())
             gradients = total(pieces, norms, factors, compiled)
         return ClippedSum(gradients=gradients, not_finite=(present & ~usable).sum())
 
-    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
+    def record_norms(self, batch: Batch, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         with tf32_allowed(self.precision == "tf32"):
-            return self._run(self._parameters(), batch, targets, self._modes())[1].norms()[0]
+            return self._run(self._parameters(), batch, targets, self._modes(), weights)[1].norms()[0]
 
     def _modes(self) -> bytes:
         """Which layers are in training mode: dropout depends on it, and so must compiled code."""
@@ -130,6 +131,7 @@ class FusedEngine(ClippingEngine):
         batch: Batch,
         targets: Tensor,
         modes: bytes,  # not used: different modes get different graphs
+        weights: Tensor | None = None,
     ) -> tuple[Tensor, _Pieces]:
         """Which records have finite losses, and what norms and sum are computed from."""
         state = {name: self._cast(tensor) for name, tensor in parameters.items()}
@@ -137,7 +139,7 @@ class FusedEngine(ClippingEngine):
             batch = self._cast(batch)
         else:
             batch = {name: self._cast(array) for name, array in batch.items()}
-        captured, tape = self._capture(state, batch, targets, self.copies)
+        captured, tape = self._capture(state, batch, targets, self.copies, weights)
         with torch.no_grad():
             return torch.isfinite(captured.losses.reshape(-1, self.copies)).all(dim=1), self._pieces(captured, tape)
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from dpal.training.batches import Batch, LossFunction, called_with, record_count
 from dpal.training.engines import group_norm_kernels
 from dpal.training.engines.custom_operators import RecordGroupNorm
-from dpal.training.engines.engine import NotCoveredError
+from dpal.training.engines.engine import NotCoveredError, combined_loss
 from dpal.training.engines.tied_layers import TiedConvolution, TiedGroupNorm
 
 
@@ -148,8 +148,10 @@ class Capture:
         own = module.named_parameters(recurse=False, remove_duplicate=False)
         return {key: self.names[value] for key, value in own if value in self.names}
 
-    def __call__(self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int) -> tuple[Captured, Tape]:
-        """Run the model with the given parameters and buffers; the losses' gradients are means over copies."""
+    def __call__(
+        self, state: dict[str, Tensor], batch: Batch, targets: Tensor, copies: int, weights: Tensor | None = None
+    ) -> tuple[Captured, Tape]:
+        """Run the model with the given parameters and buffers; the gradients are those of the combined loss."""
         tape = Tape(rows=record_count(batch), copies_outputs=self.copies_outputs)
         with torch.enable_grad(), self._patched(tape):
             outputs = called_with(self.model, state, *_arguments(batch))
@@ -157,12 +159,12 @@ class Capture:
             losses = self.loss(outputs, targets)
         if tape.outputs_changed():
             self.copies_outputs = True
-            return self(state, batch, targets, copies)
+            return self(state, batch, targets, copies, weights)
         if losses.shape != (tape.rows,):
             raise NotCoveredError(f"the loss has the shape {tuple(losses.shape)}, not one value per record")
         wanted = [*tape.outputs, *tape.norm_outputs, *tape.vectors]
         with torch.enable_grad():
-            total = losses.sum() / copies
+            total = combined_loss(losses, copies, weights)
         computed = cast("tuple[Tensor | None, ...]", torch.autograd.grad(total, wanted, allow_unused=True))
         gradients = [
             torch.zeros_like(tensor) if gradient is None else gradient

@@ -11,7 +11,13 @@ from torch.nn.modules.dropout import _DropoutNd  # pyright: ignore[reportPrivate
 
 from dpal.training.batches import Batch, called
 from dpal.training.engines.clipping import Gradients, row_norms
-from dpal.training.engines.engine import ClippedSum, ClippingEngine, NotCoveredError, clipped_from_stored
+from dpal.training.engines.engine import (
+    ClippedSum,
+    ClippingEngine,
+    NotCoveredError,
+    clipped_from_stored,
+    combined_loss,
+)
 from dpal.training.engines.engine_checks import buffers_kept, modes_kept
 from dpal.training.precision import tf32_allowed
 
@@ -47,20 +53,20 @@ class OpacusEngine(ClippingEngine):
         for module in self.model.modules():
             module.training = not isinstance(module, _DropoutNd)
 
-    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor) -> ClippedSum:
+    def _clipped_sum(self, batch: Batch, targets: Tensor, present: Tensor, weights: Tensor | None) -> ClippedSum:
         # The hooks run the model itself: whatever it stores about records must not stay.
         with buffers_kept(self.model):
-            return clipped_from_stored(self, self._stored(batch, targets), present)
+            return clipped_from_stored(self, self._stored(batch, targets, weights), present)
 
-    def record_norms(self, batch: Batch, targets: Tensor) -> Tensor:
-        return row_norms(self._stored(batch, targets))
+    def record_norms(self, batch: Batch, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        return row_norms(self._stored(batch, targets, weights))
 
-    def _stored(self, batch: Batch, targets: Tensor) -> Gradients:
+    def _stored(self, batch: Batch, targets: Tensor, weights: Tensor | None) -> Gradients:
         trainable = self.trainable()
         if not self.model.training:
             with modes_kept(self.model):
                 self.prepare_for_check()
-                return self._stored(batch, targets)
+                return self._stored(batch, targets, weights)
         self._hooked.add_hooks(loss_reduction="sum", batch_first=True)
         try:
             with warnings.catch_warnings(), torch.enable_grad(), tf32_allowed(self.precision == "tf32"):
@@ -68,7 +74,7 @@ class OpacusEngine(ClippingEngine):
                 warnings.simplefilter("ignore")
                 with torch.autocast(targets.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
                     outputs = called(self._hooked, _channels_first(batch))
-                (self.loss(outputs, targets).sum() / self.copies).backward()
+                combined_loss(self.loss(outputs, targets), self.copies, weights).backward()
             return {name: self._by_record(parameter, len(targets)) for name, parameter in trainable.items()}
         finally:
             for parameter in trainable.values():

@@ -6,9 +6,12 @@ import pytest
 import torch
 from engine_cases import assert_same, engine_of, seeded_network
 from networks import NETWORKS, RECORDS, cross_entropy, plain_loop
+from small_units import plain_units, ragged, sum_over_units
 from torch import Tensor, nn
 
+from dpal.errors import InvalidArgument
 from dpal.models.resnet9 import ResNet9
+from dpal.training.batches import rows
 from dpal.training.engines.engine import ClippingEngine
 from dpal.training.engines.engine_choice import ENGINES, engine_for
 from dpal.training.engines.fused_engine import FusedEngine
@@ -203,3 +206,124 @@ def test_a_layer_in_two_places_keeps_its_parameters(kind: type[ClippingEngine]) 
     for _ in range(2):
         assert_same(engine_of(kind, model).clipped_sum(batch, targets).gradients, wanted)
         assert [*map(id, model.parameters())] == [*map(id, before)]
+
+
+# Every kind of layer and of method, and a unit that is absent.
+SIZES = [1, 3, 30, 0, 7]
+UNIT_NETWORKS = [
+    "linear",
+    "linear over tokens",
+    "convolution in groups",
+    "embedding",
+    "group norm",
+    "layer norm",
+    "group convolutions",
+    "small transformer",
+    "shared and frozen",
+]
+
+
+def unit_records(name: str, copies: int = 1) -> tuple[nn.Module, Tensor, Tensor]:
+    """A network, and different records for all units, each with its copies."""
+    model, batch, _ = seeded_network(name)
+    count = sum(SIZES) * copies
+    many = batch.repeat(-(-count // len(batch)), *[1] * (batch.ndim - 1))[:count]
+    if many.is_floating_point():
+        many = many + torch.randn_like(many)
+    else:
+        many = many[torch.arange(count)[:, None], torch.rand(many.shape).argsort(dim=1)]
+    return model, many, torch.randint(0, 3, (sum(SIZES),)).repeat_interleave(copies)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("name", UNIT_NETWORKS)
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_records_of_a_unit_are_averaged_and_then_clipped(
+    kind: type[ClippingEngine], name: str, copies: int
+) -> None:
+    if kind is OpacusEngine and name in NOT_FOR_OPACUS:
+        pytest.skip("Opacus has no rule for it, or refuses it")
+    model, batch, targets = unit_records(name, copies)
+    table = ragged(SIZES)
+    for bound in (0.05, 0.5):
+        engine = engine_of(kind, model, bound, copies=30 * copies, physical_records=6)
+        result = sum_over_units(engine, batch, targets, table, copies)
+        assert int(result.not_finite) == 0
+        assert_same(result.gradients, plain_units(model, batch, targets, table, bound, copies))
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_the_planted_bug_of_clipping_each_record_is_noticed(kind: type[ClippingEngine]) -> None:
+    model, batch, targets = unit_records("group norm")
+    table = ragged(SIZES)
+    wanted = plain_units(model, batch, targets, table, 0.05)
+    engine = engine_of(kind, model, 0.05)
+    added = {name: torch.zeros_like(each) for name, each in wanted.items()}
+    averaged = {name: torch.zeros_like(each) for name, each in wanted.items()}
+    for unit in table:
+        members = torch.from_numpy(unit[unit >= 0])
+        for name, each in engine.clipped_sum(rows(batch, members), targets[members]).gradients.items():
+            added[name] += each
+            averaged[name] += each / max(1, len(members))
+    for wrong in (added, averaged):
+        with pytest.raises(AssertionError):
+            assert_same(wrong, wanted)
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_a_unit_with_a_broken_record_contributes_zero_and_changes_no_other(kind: type[ClippingEngine]) -> None:
+    model, batch, targets = unit_records("group norm")
+    table = ragged(SIZES)
+    engine = engine_of(kind, model, 0.05, copies=30)
+    healthy = table.copy()
+    healthy[2] = -1
+    wanted = plain_units(model, batch, targets, healthy, 0.05)
+    units_of_two = table[2][table[2] >= 0]
+    # The record that is repeated in the empty seats, the last one, and all of them.
+    for broken in (units_of_two[:1], units_of_two[-1:], units_of_two):
+        for value in (torch.nan, torch.inf, 3e38):
+            other = batch.clone()
+            other[torch.from_numpy(broken)] = value
+            result = sum_over_units(engine, other, targets, table)
+            assert int(result.not_finite) == 1
+            assert_same(result.gradients, wanted)
+    # A unit of one record, whose padding is broken with it.
+    other = batch.clone()
+    other[0] = torch.nan
+    healthy = table.copy()
+    healthy[0] = -1
+    result = sum_over_units(engine, other, targets, table)
+    assert_same(result.gradients, plain_units(model, batch, targets, healthy, 0.05))
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_what_stands_in_for_an_empty_seat_of_a_unit_adds_exactly_nothing(kind: type[ClippingEngine]) -> None:
+    model, batch, targets = unit_records("group norm")
+    engine = engine_of(kind, model, 0.05, copies=4)
+    weights = torch.tensor([0.5, 0.5, 0.0, 0.0] * 2)
+    sums = []
+    for scale in (1.0, -2.0):
+        other = batch[:8].clone()
+        other[[2, 3, 6, 7]] *= scale
+        sums.append(engine.clipped_sum(other, targets[:8], weights=weights).gradients)
+    assert all(torch.equal(each, sums[1][name]) for name, each in sums[0].items())
+
+
+@pytest.mark.parametrize("kind", ENGINES.values(), ids=ENGINES)
+def test_one_unit_moves_the_sum_by_at_most_the_bound(kind: type[ClippingEngine]) -> None:
+    for name in UNIT_NETWORKS:
+        if kind is OpacusEngine and name in NOT_FOR_OPACUS:
+            continue
+        model, batch, targets = unit_records(name)
+        engine = engine_of(kind, model, 0.01, copies=30)
+        for unit in ragged(SIZES)[[0, 1, 2, 4]]:
+            alone = sum_over_units(engine, batch, targets, unit[None, :])
+            moved = float(sum(each.square().sum() for each in alone.gradients.values())) ** 0.5
+            assert 0.0099 < moved <= 0.01
+
+
+def test_weights_have_one_number_per_row() -> None:
+    model, batch, targets = seeded_network("linear")
+    engine = engine_of(FusedEngine, model)
+    with pytest.raises(InvalidArgument, match=r"shape of weights is \(5, 1\), but must be \(5,\)"):
+        engine.clipped_sum(batch, targets, weights=torch.ones(5, 1))

@@ -9,7 +9,10 @@ from networks import cross_entropy, plain_loop
 from torch import Tensor, nn
 
 from dpal.errors import InvalidArgument, MixesRecords
-from dpal.training.engines.engine import ClippingEngine
+from dpal.training.batches import Batch
+from dpal.training.engines import engine_checks
+from dpal.training.engines.engine import ClippedSum, ClippingEngine, NotCoveredError
+from dpal.training.engines.engine_checks import require_agreement, uneven_weights
 from dpal.training.engines.engine_choice import ENGINES, engine_for
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine
@@ -230,3 +233,98 @@ def test_one_record_is_no_sample() -> None:
     sample = (torch.randn(1, 4), torch.tensor([0]))
     with pytest.raises(InvalidArgument, match="at least 2"):
         engine_for(Body(), cross_entropy, max_grad_norm=1.0, sample=sample)
+
+
+class IgnoresWeights(FusedEngine):
+    """Takes the mean over all rows of a unit, padding included."""
+
+    def clipped_sum(
+        self, batch: Batch, targets: Tensor, present: Tensor | None = None, weights: Tensor | None = None
+    ) -> ClippedSum:
+        return super().clipped_sum(batch, targets, present)
+
+    def record_norms(self, batch: Batch, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        return super().record_norms(batch, targets)
+
+
+class ClipsEachRecord(VmapEngine):
+    """Clips every record of a unit and takes the weighted mean afterwards. The norms it names are right."""
+
+    def clipped_sum(
+        self, batch: Batch, targets: Tensor, present: Tensor | None = None, weights: Tensor | None = None
+    ) -> ClippedSum:
+        alone = VmapEngine(model=self.model, loss=self.loss, max_grad_norm=self.max_grad_norm)
+        total: dict[str, Tensor] = {}
+        for row in range(len(targets)):
+            weight = 1 / self.copies if weights is None else float(weights[row])
+            for name, each in alone.clipped_sum(batch[row : row + 1], targets[row : row + 1]).gradients.items():
+                total[name] = total.get(name, 0) + weight * each
+        return ClippedSum(gradients=total, not_finite=torch.zeros(()))
+
+
+class MixesUnits(VmapEngine):
+    """A record of the first unit changes what the second one adds."""
+
+    def clipped_sum(
+        self, batch: Batch, targets: Tensor, present: Tensor | None = None, weights: Tensor | None = None
+    ) -> ClippedSum:
+        result = super().clipped_sum(batch, targets, present, weights)
+        leak = 1 + 0.01 * batch[0].abs().sum()
+        return ClippedSum(
+            gradients={name: each * leak for name, each in result.gradients.items()}, not_finite=result.not_finite
+        )
+
+
+def units_of_three() -> tuple[nn.Module, Tensor, Tensor, Tensor]:
+    torch.manual_seed(4)
+    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+    targets = torch.randint(0, 3, (12,))
+    return model, torch.randn(12, 4), targets, uneven_weights(4, 3, targets.device)
+
+
+@pytest.mark.parametrize("kind", [IgnoresWeights, ClipsEachRecord])
+def test_an_engine_that_does_not_average_units_before_clipping_is_turned_down(kind: type[ClippingEngine]) -> None:
+    model, batch, targets, weights = units_of_three()
+    engine = kind(model=model, loss=cross_entropy, max_grad_norm=1.0, copies=3)
+    with pytest.raises(NotCoveredError, match="differ"):
+        require_agreement(engine, engine, batch, targets, weights)
+
+
+def test_an_engine_in_which_a_record_changes_another_unit_is_turned_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch, targets, weights = units_of_three()
+    # The comparison with a loop would notice it too.
+    monkeypatch.setattr(engine_checks, "_compare", lambda *_: None)
+    right = VmapEngine(model=model, loss=cross_entropy, max_grad_norm=1.0, copies=3)
+    require_agreement(right, right, batch, targets, weights)
+    wrong = MixesUnits(model=model, loss=cross_entropy, max_grad_norm=1.0, copies=3)
+    with pytest.raises(NotCoveredError, match="changes another unit's gradient"):
+        require_agreement(wrong, wrong, batch, targets, weights)
+
+
+def test_weights_of_the_check_differ_and_leave_rows_out() -> None:
+    weights = uneven_weights(3, 4, torch.device("cpu")).reshape(3, 4)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(3))
+    assert [len(set(unit.tolist())) for unit in weights] == [4, 4, 4]
+    assert (weights == 0).sum(dim=1).tolist() == [0, 1, 0]
+    assert uneven_weights(2, 2, torch.device("cpu")).tolist() == pytest.approx([1 / 3, 2 / 3, 1.0, 0.0])
+
+
+class IgnoresWeightsOfLargeUnits(IgnoresWeights):
+    def clipped_sum(
+        self, batch: Batch, targets: Tensor, present: Tensor | None = None, weights: Tensor | None = None
+    ) -> ClippedSum:
+        return FusedEngine.clipped_sum(self, batch, targets, present, None if self.copies > 8 else weights)
+
+    def record_norms(self, batch: Batch, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        return FusedEngine.record_norms(self, batch, targets, None if self.copies > 8 else weights)
+
+
+def test_units_are_compared_with_all_their_rows_too() -> None:
+    torch.manual_seed(4)
+    model, batch, targets = nn.Linear(4, 3), torch.randn(24, 4), torch.randint(0, 3, (24,))
+    weights = uneven_weights(2, 12, targets.device)
+    right = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=1.0, copies=12)
+    require_agreement(right, right, batch, targets, weights)
+    wrong = IgnoresWeightsOfLargeUnits(model=model, loss=cross_entropy, max_grad_norm=1.0, copies=12)
+    with pytest.raises(NotCoveredError, match="differ"):
+        require_agreement(wrong, wrong, batch, targets, weights)

@@ -10,6 +10,7 @@ from networks import cross_entropy, plain_loop
 from torch import Tensor, nn
 
 from dpal.errors import DpalError, InvalidArgument, MixesRecords
+from dpal.training.engines import layer_capture
 from dpal.training.engines.engine_choice import ENGINES, engine_for
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.opacus_engine import OpacusEngine
@@ -100,3 +101,37 @@ def test_the_suggested_group_norm_works(channels: int) -> None:
     norm = nn.GroupNorm(int(groups), int(of))
     assert int(of) == channels and int(groups) <= 32
     assert channels == 1 or norm(torch.randn(2, channels)).abs().sum() > 0
+
+
+def test_every_engine_is_accepted_for_units_and_knows_how_many_rows_share_a_gradient() -> None:
+    for rows_per_unit, units in ((2, 4), (3, 3), (30, 2)):
+        count = rows_per_unit * units * 2
+        sample = (torch.randn(count, 4), torch.randint(0, 3, (count,)))
+        for name in ENGINES:
+            engine = engine_for(
+                nn.Linear(4, 3),
+                cross_entropy,
+                max_grad_norm=1.0,
+                sample=sample,
+                name=name,
+                copies=2,
+                rows_per_unit=rows_per_unit,
+            )
+            assert engine.copies == 2 * rows_per_unit
+
+
+def test_an_engine_that_ignores_weights_is_not_chosen_for_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = layer_capture.combined_loss
+    monkeypatch.setattr(layer_capture, "combined_loss", lambda losses, copies, weights: true(losses, copies, None))
+    sample = (torch.randn(8, 4), torch.randint(0, 3, (8,)))
+    options = {"max_grad_norm": 1.0, "sample": sample}
+    assert engine_for(nn.Linear(4, 3), cross_entropy, **options).name == "fused"
+    assert engine_for(nn.Linear(4, 3), cross_entropy, rows_per_unit=2, **options).name == "opacus"
+
+
+def test_a_sample_has_two_whole_units() -> None:
+    sample = (torch.randn(5, 4), torch.randint(0, 3, (5,)))
+    with pytest.raises(InvalidArgument, match="number of units in the sample is 1"):
+        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample, rows_per_unit=3)
+    with pytest.raises(InvalidArgument, match="rows_per_unit is 0"):
+        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample, rows_per_unit=0)

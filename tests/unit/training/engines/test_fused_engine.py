@@ -4,11 +4,13 @@ import pytest
 import torch
 from engine_cases import assert_same, engine_of, seeded_network
 from networks import Flat, cross_entropy, plain_loop
+from small_units import plain_units, ragged, sum_over_units
 from torch import nn
 
 from dpal.models.equivariant import SQUARE, LiftingConvolution
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines import fused_engine, matrix_gradients
+from dpal.training.engines.engine_checks import uneven_weights
 from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.matrix_gradients import GradientMethod
 
@@ -128,3 +130,30 @@ def test_compiled_code_that_exceeds_the_bound_is_noticed(monkeypatch: pytest.Mon
     true = matrix_gradients.weighted_gram
     monkeypatch.setattr(matrix_gradients, "weighted_gram", lambda *given: true(*given) * (1 + 1e-3))
     assert not FusedEngine(model=model, **options).keeps_bound(batch, targets)
+
+
+@pytest.mark.parametrize("method", [GradientMethod.STORED, GradientMethod.GRAM])
+def test_compiled_units_equal_a_plain_loop(method: GradientMethod, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: method)
+    torch.manual_seed(6)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    batch, targets = torch.randn(13, 2, 6, 6), torch.randint(0, 3, (13,))
+    engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=0.5, copies=5, compiled=True)
+    # The weights are an argument of the compiled code: other units must not get those of the first.
+    for sizes in ([2, 5, 0, 1], [5, 1, 3, 4]):
+        table = ragged(sizes)
+        result = sum_over_units(engine, batch, targets, table)
+        assert_same(result.gradients, plain_units(model, batch, targets, table, 0.5))
+    batch[0] = float("nan")
+    result = sum_over_units(engine, batch, targets, table)
+    assert int(result.not_finite) == 1
+    table[0] = -1
+    assert_same(result.gradients, plain_units(model, batch, targets, table, 0.5))
+
+
+def test_bounds_are_kept_by_compiled_code_for_units_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(9)
+    model, batch, targets = nn.Linear(40, 2, bias=False), torch.randn(12, 40), torch.randint(0, 2, (12,))
+    monkeypatch.setattr(matrix_gradients, "cheapest_method", lambda *_, **__: GradientMethod.GRAM)
+    engine = FusedEngine(model=model, loss=cross_entropy, max_grad_norm=3.0, copies=3, precision="bf16", compiled=True)
+    assert engine.keeps_bound(batch, targets, uneven_weights(4, 3, targets.device))
