@@ -1,9 +1,10 @@
 """Pools of records with stable ids. This package does without torch.
 
-Read in this order: `pool` (records by id), `records` (what they are made of: arrays, texts; `images` for encoded ones),
-`class_labels` (labels in files become class numbers). Then where pools come from: `arrays`, `folders`, `tables` and
-`hugging_face` (both through `columns`), `named` (published datasets), and `sources`, which opens any of them from a
-configuration. `tokenization`, `memory_map` and `splits` make a pool from another one.
+Read in this order: `pool` (records by id), `units` (whom they belong to; `unit_rule` finds out), `records` (what they
+are made of: arrays, texts; `images` for encoded ones), `class_labels` (labels in files become class numbers). Then
+where pools come from: `arrays`, `folders`, `tables` and `hugging_face` (both through `columns`), `named` (published
+datasets), and `sources`, which opens any of them from a configuration. `tokenization`, `memory_map` and `splits` make a
+pool from another one.
 """
 
 from dpal.data.arrays import from_arrays, from_numpy_file
@@ -15,11 +16,15 @@ from dpal.data.pool import Pool
 from dpal.data.splits import Split, split_by_id
 from dpal.data.tables import from_table
 from dpal.data.tokenization import tokenized
+from dpal.data.unit_rule import UnitRule, with_units
+from dpal.data.units import Units
 
 __all__ = [
     "DATASETS",
     "Pool",
     "Split",
+    "UnitRule",
+    "Units",
     "as_memory_map",
     "from_arrays",
     "from_hugging_face",
@@ -29,4 +34,5 @@ __all__ = [
     "load_dataset",
     "split_by_id",
     "tokenized",
+    "with_units",
 ]

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.class_labels import class_names, class_numbers, label_vectors
-from dpal.data.pool import Pool, as_ids
+from dpal.data.ids import as_ids
+from dpal.data.pool import Pool
 from dpal.data.records import ArrayRecords
 from dpal.errors import BadData, InvalidArgument, MissingData
 

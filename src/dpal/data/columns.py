@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.class_labels import class_names, class_numbers, label_vectors
+from dpal.data.ids import as_ids
 from dpal.data.images import image_records
-from dpal.data.pool import Pool, as_ids
+from dpal.data.pool import Pool
 from dpal.data.records import Records, TextRecords, is_text
+from dpal.data.units import Units, unit_names
 from dpal.errors import BadData, DpalError, InvalidArgument
 
 Columns = Mapping[str, Sequence[object]]
@@ -26,6 +28,7 @@ class Roles:
     image: str | None = None
     label: tuple[str, ...] = ()
     identity: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if bool(self.text) == (self.image is not None):
@@ -33,7 +36,7 @@ class Roles:
 
     def names(self) -> tuple[str, ...]:
         """Each column once: the path of an image is often its id too."""
-        every = (self.identity, *self.text, self.image, *self.label)
+        every = (self.identity, *self.text, self.image, *self.label, self.unit)
         return tuple(dict.fromkeys(name for name in every if name is not None))
 
 
@@ -74,6 +77,7 @@ def pool_from_columns(
         multi_label=multi_label or len(roles.label) > 1,
         class_counts_are_public=class_counts_are_public,
         ids_are_places=roles.identity is None,
+        units=None if roles.unit is None else Units(of_records=unit_names(columns[roles.unit], ids.tolist(), name)),
     )
 
 

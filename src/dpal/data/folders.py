@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dpal.data.class_labels import class_names, class_numbers
+from dpal.data.ids import as_ids
 from dpal.data.images import image_records
-from dpal.data.pool import Pool, as_ids
+from dpal.data.pool import Pool
 from dpal.errors import BadData, InvalidArgument, MissingData
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -29,7 +30,7 @@ def from_image_folder(
     root = Path(folder)
     if not root.is_dir():
         raise MissingData(f"There is no folder {root}.")
-    paths = sorted(path.relative_to(root) for path in _image_files(root))
+    paths = _relative(root)
     if not paths:
         raise BadData(f"The folder {root} has no images. Suffixes that are read: {', '.join(sorted(SUFFIXES))}.")
     names = as_ids(path.as_posix() for path in paths)
@@ -49,6 +50,15 @@ def from_image_folder(
         ids_are_places=True,
         class_counts_are_public=class_counts_are_public,
     )
+
+
+def image_ids(folder: Path) -> list[str]:
+    """The ids of a folder's images. No image is read."""
+    return [path.as_posix() for path in _relative(folder)]
+
+
+def _relative(root: Path) -> list[Path]:
+    return sorted(path.relative_to(root) for path in _image_files(root))
 
 
 def _image_files(root: Path) -> Iterator[Path]:

@@ -21,6 +21,7 @@ def from_hugging_face(
     image: str | None = None,
     label: str | None = None,
     id_column: str | None = None,
+    unit_column: str | None = None,
     classes: int | Sequence[str] | None = None,
     configuration: str | None = None,
     revision: str | None = None,
@@ -34,7 +35,7 @@ def from_hugging_face(
     Images need `size` and `channels` (1 for grey, 3 for colour).
     """
     dataset = _opened(str(name), split, configuration, revision)
-    roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column)
+    roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column, unit=unit_column)
     missing = [column for column in roles.names() if column not in dataset.column_names]
     if missing:
         raise BadData(f"{name} has no column {', '.join(missing)}. It has {', '.join(dataset.column_names)}.")

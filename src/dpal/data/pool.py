@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.data.class_labels import UNLABELLED
-from dpal.data.records import Positions, Records, is_text
+from dpal.data.ids import as_ids
+from dpal.data.records import Positions, Records
+from dpal.data.units import Units
 from dpal.errors import BadData, DpalError
 
 _SHOWN = 5
-# numpy gives every text the room of the longest: one page of text as an id would cost gigabytes.
-_LONGEST_ID = 1024
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +37,8 @@ class Pool:
     published: str | None = None
     # Ids are row numbers or paths inside a folder: in another file or folder they would mean other records.
     ids_are_places: bool = False
+    # Whom the promise protects, where several records may belong to one person. None: each record by itself.
+    units: Units | None = None
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
@@ -44,6 +46,8 @@ class Pool:
         if len(self.ids) != len(self.records):
             raise BadData(f"The pool {self.name} has {len(self.ids):,} ids for {len(self.records):,} records.")
         self._check_ids()
+        if self.units is not None and len(self.units.of_records) != len(self.ids):
+            raise BadData(f"There are {len(self.units.of_records):,} units for {len(self.ids):,} records.")
         if self.labels is not None:
             self._check_labels(self.labels)
 
@@ -106,7 +110,23 @@ class Pool:
             ids=self.ids[positions],
             records=self.records.subset(positions),
             labels=None if self.labels is None else self.labels[positions],
+            units=None if self.units is None else self.units.take(positions),
         )
+
+    @cached_property
+    def unit_count(self) -> int:
+        """How many people, or whatever the units are, the promise protects: public. Without units, the records."""
+        return len(self.ids) if self.units is None else len(self.units.names)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most records of a unit that are labelled and trained on."""
+        return 1 if self.units is None else self.units.rows
+
+    @property
+    def unit(self) -> str:
+        """What the promise protects one of."""
+        return "record" if self.units is None else self.units.word
 
     def labelled(self) -> NDArray[np.bool_]:
         """Which records have a label."""
@@ -134,23 +154,6 @@ class Pool:
         for name in self.ids:
             digest.update(str(name).encode() + b"\0")
         return digest.hexdigest()
-
-
-def as_ids(names: Iterable[object]) -> NDArray[np.str_]:
-    """Ids as texts. Whole numbers are converted; anything else must be a text already."""
-    texts: list[str] = []
-    for row, name in enumerate(names):
-        if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-            raise BadData(f"The id of record number {row + 1:,} is {name!r}. Ids are texts or whole numbers.")
-        text = str(name)
-        # numpy drops NULs at the end of a text: two ids would become one.
-        if "\0" in text or not is_text(text) or len(text) > _LONGEST_ID:
-            raise BadData(
-                f"The id of record number {row + 1:,} is {text[:80]!r} ({len(text):,} characters). Ids have at most "
-                f"{_LONGEST_ID:,}, none of them NUL or half a surrogate pair."
-            )
-        texts.append(text)
-    return np.asarray(texts, dtype=np.str_)
 
 
 def _few(names: NDArray[np.str_]) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dpal.data.hugging_face import from_hugging_face
 from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.tables import from_table
+from dpal.data.unit_rule import UnitRule
 from dpal.errors import DpalError, InvalidArgument
 from dpal.imports import named
 
@@ -21,6 +23,7 @@ SOURCES: dict[str, Callable[..., Pool]] = {
     "numpy": from_numpy_file,
     "hugging-face": from_hugging_face,
 }
+_WITH_COLUMNS = ("table", "hugging-face")
 _PATHS = ("file", "folder", "labels", "ids")
 
 
@@ -32,8 +35,15 @@ def with_absolute_paths(options: Mapping[str, Any], base: Path) -> dict[str, Any
     }
 
 
-def open_pool(source: str, options: Mapping[str, Any]) -> Pool:
+def with_absolute_file(unit: UnitRule, base: Path) -> UnitRule:
+    """The rule with the path of its file made absolute."""
+    return unit if unit.file is None else replace(unit, file=str((base / Path(unit.file).expanduser()).resolve()))
+
+
+def open_pool(source: str, options: Mapping[str, Any], unit: UnitRule | None = None) -> Pool:
     """The pool of a source: a published dataset, one of `SOURCES`, or a function by its import path."""
+    if unit is not None:
+        return _with_units(source, options, unit)
     datasets = {name: partial(load_dataset, name) for name in DATASETS}
     opener = named("the source of data", source, {**datasets, **SOURCES})
     try:
@@ -45,3 +55,22 @@ def open_pool(source: str, options: Mapping[str, Any]) -> Pool:
     if not isinstance(pool, Pool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DpalError(f"{source} returned a {type(pool).__name__} instead of a Pool, as dpal.data.from_arrays makes.")
     return pool
+
+
+def _with_units(source: str, options: Mapping[str, Any], unit: UnitRule) -> Pool:
+    if unit.column is None:
+        opened = open_pool(source, options)
+        # Folders that are named after classes are no part of who it is: 0007_1 is the same person in ill and healthy.
+        inside = _below_the_first_folder if options.get("labels_from_folders") else None
+        return unit.applied(opened, naming=inside)
+    if source not in _WITH_COLUMNS:
+        raise InvalidArgument(
+            "data.unit.column",
+            unit.column,
+            f"for the sources {' and '.join(_WITH_COLUMNS)}. For {source}, use data.unit.file or data.unit.pattern",
+        )
+    return unit.applied(open_pool(source, {**options, "unit_column": unit.column}))
+
+
+def _below_the_first_folder(record_id: str) -> str:
+    return record_id.partition("/")[2] or record_id

@@ -50,20 +50,29 @@ def _listed(ids: object) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def split_by_id(ids: Iterable[str], sizes: Mapping[str, int | float], *, salt: str) -> Split:
+def split_by_id(
+    ids: Iterable[str], sizes: Mapping[str, int | float], *, salt: str, units: Iterable[str] | None = None
+) -> Split:
     """Parts of these sizes: whole numbers of records, or fractions below 1; one may be −1, for the rest.
 
-    Records are sorted by a hash of salt and id, an order that looks random and is the same everywhere.
+    Records are sorted by a hash of salt and id, an order that looks random and is the same everywhere. With `units`,
+    the unit of each id, sizes count units, and no unit is in two parts.
     """
     names = [str(name) for name in ids]
     if len(set(names)) < len(names):
         raise BadData("An id occurs twice. A split is by id, so each id must mean one record.")
-    counts = _counts(sizes, len(names))
-    ordered = sorted(names, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
+    of_names = names if units is None else [str(unit) for unit in units]
+    if len(of_names) != len(names):
+        raise BadData(f"There are {len(of_names):,} units for {len(names):,} ids.")
+    records: dict[str, list[str]] = {}
+    for name, unit in zip(names, of_names, strict=True):
+        records.setdefault(unit, []).append(name)
+    counts = _counts(sizes, len(records))
+    ordered = sorted(records, key=lambda unit: hashlib.sha256(f"{salt}\0{unit}".encode()).digest())
     parts: dict[str, tuple[str, ...]] = {}
     start = 0
     for part, count in counts.items():
-        parts[part] = tuple(ordered[start : start + count])
+        parts[part] = tuple(name for unit in ordered[start : start + count] for name in records[unit])
         start += count
     return Split(salt=salt, parts=parts)
 

@@ -23,6 +23,7 @@ def from_table(
     image: str | None = None,
     label: str | Sequence[str] | None = None,
     id_column: str | None = None,
+    unit_column: str | None = None,
     classes: int | Sequence[str] | None,
     multi_label: bool = False,
     size: int | None = None,
@@ -33,14 +34,15 @@ def from_table(
     """A pool from a table's columns: texts or images (paths relative to the table's folder, or encoded bytes).
 
     Images need `size` and `channels` (1 for grey, 3 for colour). Without an id column a record's id is its row number,
-    which is only as stable as the file.
+    which is only as stable as the file. `unit_column` names the person, or whatever a record belongs to, whom the
+    promise protects.
     """
     path = Path(file)
     if path.suffix.lower() not in FORMATS:
         raise InvalidArgument("file", str(path), f"one of {', '.join(FORMATS)}")
     if not path.is_file():
         raise MissingData(f"There is no file {path}.")
-    roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column)
+    roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column, unit=unit_column)
     return pool_from_columns(
         read_columns(path, roles.names(), may_be_absent=roles.label),
         roles,

@@ -12,7 +12,7 @@ from dpal.privacy import checks
 from dpal.selection.registry import selection_from_json
 from dpal.selection.selection import Selection
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _PLANNER = re.compile(r"[a-z][a-z-]*|[\w.]+:[\w.]+")
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Plan
 from dpal.planning.planners import PLANNERS, make_plan
-from dpal.planning.setting import Setting, default_delta, equal_queries
+from dpal.planning.setting import RECORD, Setting, default_delta, equal_queries
 from dpal.privacy import checks
 from dpal.privacy.accountants import ACCOUNTANTS, DEFAULT_ACCOUNTANT
 from dpal.privacy.calibration import noise_multiplier_for
@@ -108,6 +108,13 @@ class PlanRequest:
         None, help="The share of all steps that scouting takes. Default: 0.1; 0.3 for heads on an encoder."
     )
 
+    unit: str | None = _option(
+        None,
+        help="What the promise protects one of, where several records belong to one: such as patient. All sizes then "
+        "count patients. Default: record.",
+        metavar="WORD",
+    )
+
     def resolve(self, pool_size: int) -> Setting:
         """The setting for a pool of this size, the initial set included, with every default filled in."""
         epsilon = checks.positive("target_epsilon", self.target_epsilon)
@@ -137,6 +144,7 @@ class PlanRequest:
             mean_noise_multiplier=self.mean_noise_multiplier or None,
             scouting_epsilon_share=0.5 if self.scouting_epsilon_share is None else self.scouting_epsilon_share,
             scouting_steps_share=0.1 if self.scouting_steps_share is None else self.scouting_steps_share,
+            unit=RECORD if self.unit is None else self.unit,
         )
 
     def _initial(self, pool: int, promise: str) -> int:

@@ -12,10 +12,16 @@ from dpal.privacy.mechanisms import Gaussian
 from dpal.selection.registry import selection_kind
 from dpal.selection.selection import AIMS, PROMISES, Selection, SelectionBudget
 
+# The unit where no other is named.
+RECORD = "record"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A budget and a campaign's sizes, without defaults: `PlanRequest.resolve` fills them in. All of it is public."""
+    """A budget and a campaign's sizes, without defaults: `PlanRequest.resolve` fills them in. All of it is public.
+
+    All sizes count units: what the promise protects one of.
+    """
 
     target_epsilon: float
     target_delta: float
@@ -39,6 +45,8 @@ class Setting:
     # What the planner `scouting` puts into its short phases: the initial set's share of ε, and a share of all steps.
     scouting_epsilon_share: float
     scouting_steps_share: float
+    # What the promise protects one of: a record, or a person with several records.
+    unit: str
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -51,6 +59,8 @@ class Setting:
         for name in ("pool_size", "initial_size", "batch_size"):
             store(self, name, _size(name, getattr(self, name)))
         store(self, "query_sizes", tuple(_size("a query size", size) for size in self.query_sizes))
+        if not isinstance(self.unit, str) or not self.unit.strip() or not self.unit.isprintable():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument("unit", self.unit, "a word such as record or patient")
         accountant_named(self.accountant)
         if self.mean_noise_multiplier is not None:
             noise = checks.noise("mean_noise_multiplier", self.mean_noise_multiplier)

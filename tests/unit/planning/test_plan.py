@@ -20,7 +20,7 @@ def test_a_plan_is_frozen(small: dpal.Plan) -> None:
 
 def test_the_document_has_what_it_promises(small: dpal.Plan) -> None:
     document = small.to_json()
-    assert document["schema_version"] == 4
+    assert document["schema_version"] == 5
     for index, phase in enumerate(document["phases"]):
         assert len(phase["sampling_probabilities"]) == index + 1
         assert set(phase) == {"steps", "noise_multiplier", "expected_batch_size", "sampling_probabilities"}

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dpal.data.ids import as_ids
 from dpal.data.images import image_records
 from dpal.data.memory_map import as_memory_map
 from dpal.data.named.dataset import NamedDataset
-from dpal.data.pool import Pool, as_ids
+from dpal.data.pool import Pool
 from dpal.data.tables import read_columns
 from dpal.errors import BadData, MissingData
 

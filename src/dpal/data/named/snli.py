@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from dpal.data.class_labels import class_numbers
+from dpal.data.ids import as_ids
 from dpal.data.named.dataset import NamedDataset
 from dpal.data.named.download import OfficialFile
-from dpal.data.pool import Pool, as_ids
+from dpal.data.pool import Pool
 from dpal.data.records import TextRecords, is_text
 from dpal.errors import BadData
 
