@@ -71,7 +71,7 @@ def honest(selection: CutSelection, scores: list[float], randomness: Randomness)
 
 @dataclass(frozen=True, kw_only=True)
 class ToyCampaign:
-    """Phase, cut, phase, cut, phase. The record in question is number 0."""
+    """Phase, cut, phase, cut, phase. The record in question is number 0, or a person has several."""
 
     selections: tuple[CutSelection, ...]
     # The noise of each phase's release, for the residues 0, 1, …
@@ -82,6 +82,8 @@ class ToyCampaign:
     records: int = 6
     initial: frozenset[int] = frozenset({1})
     contributions: tuple[int, ...] = (1,) * 6
+    # The records that are blanked together.
+    person: frozenset[int] = frozenset({0})
     # Where bugs are planted.
     choose: Callable[[CutSelection, list[float], Randomness], Choice] = honest
     divisor_follows_group: bool = False
@@ -106,11 +108,14 @@ class ToyCampaign:
         everyone = range(1 if world == ABSENT else 0, self.records)
         for (history, groups), before in states.items():
             left = [record for record in everyone if not any(record in group for group in groups)]
-            scores = [0.0 if record == 0 and world == BLANK else self.score(record, history) for record in left]
+            scores = [0.0 if self._is_blank(record, world) else self.score(record, history) for record in left]
             for (chosen, threshold), probability in self._choices(number, scores).items():
                 joined = frozenset(left[place] for place in chosen)
                 found[(*history, threshold), (*groups, joined)] += before * probability
         return found
+
+    def _is_blank(self, record: int, world: str) -> bool:
+        return record in self.person and world == BLANK
 
     def _choices(self, number: int, scores: list[float]) -> dict[Choice, float]:
         key = (number, tuple(scores))
@@ -125,9 +130,9 @@ class ToyCampaign:
             release = np.array(self.noises[phase])
             for group, rate in zip(groups, self.rates[phase], strict=True):
                 for record in group:
-                    blank = record == 0 and world == BLANK
+                    blank = self._is_blank(record, world)
                     release = shifted(release, 0 if blank else self.contributions[record], rate)
-            size = sum(len(group) - (0 in group and world == BLANK) for group in groups)
+            size = sum(not self._is_blank(record, world) for group in groups for record in group)
             for outcome, probability in enumerate(release.tolist()):
                 seen = Fraction(outcome + 1, max(size, 1)) if self.divisor_follows_group else outcome
                 found[(*history, seen), groups] += before * probability

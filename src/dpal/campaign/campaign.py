@@ -122,7 +122,7 @@ class Campaign:
         made = filled_in(config, Path(base), tell=tell)
         config, parts = made.config, made.parts
         with doing("planning"):
-            plan = made.request.plan(len(parts.pool))
+            plan = made.request.plan(parts.pool.unit_count)
             too_noisy = noise_warning_of(parts, made.request, plan)
         if too_noisy is not None:
             (warn or tell)(too_noisy)
@@ -285,11 +285,14 @@ class Campaign:
     def add_answers(self, answers: Mapping[str, object], *, source: str) -> dict[str, int]:
         """Record answers by record id, all or none; returns how many were new, corrected, unchanged and withdrawn.
 
+        Where people give one label for a whole unit, an answer may be by its name, and counts for each of its records.
         An answer is a class's name or number, one target per class for several labels, skip or cannot-tell. `source`
         says who answered, for the campaign's own records.
         """
+        contents = self.contents() if self.reader.known_state().created.unit is not None else None
         with writing(self.reader) as writer:
-            return labelling.add_answers(writer, answers, source=source)
+            units = {} if contents is None else labelling.asked_units(writer.state, contents)
+            return labelling.add_answers(writer, answers, source=source, units=units)
 
     def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
         """Record the answers of a filled-in table, all or none; returns the counts of `add_answers`."""
@@ -304,16 +307,19 @@ class Campaign:
         return labelling.close_round(self.reader)
 
     def identify(self, names: Sequence[str]) -> dict[str, str | None]:
-        """The record ids for names used outside; None if no record has the name. Only for people who may see ids."""
-        known = self.reader.names(self.reader.contents())
-        return {name: known.id_of(name) for name in names}
+        """The record ids, or units, for names used outside; None if none has the name. Only for who may see ids."""
+        contents = self.reader.contents()
+        records, units = self.reader.names(contents), self.reader.unit_names(contents)
+        return {name: records.id_of(name) or units.id_of(name) for name in names}
 
-    def withdraw(self, ids: Iterable[str] | str, *, reason: str = "") -> int:
-        """Take records out for good, all or none; returns how many are new. They are not used again.
+    def withdraw(self, ids: Iterable[str] | str = (), *, units: Iterable[str] | str = (), reason: str = "") -> int:
+        """Take records, or all records of units, out for good, all or none; returns how many records are new.
 
-        What was charged and released before stays as it is.
+        They are not used again. What was charged and released before stays as it is.
         """
-        return withdrawal.withdraw(self.reader, [ids] if isinstance(ids, str) else ids, reason=reason)
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        named = [units] if isinstance(units, str) else list(units)
+        return withdrawal.withdraw(self.reader, wanted, units=named, reason=reason)
 
     def give_up(self, *, reason: str = "", settings: Sequence[str] = ()) -> Abandoned:
         """Give up the open training phase, which cannot finish. Later phases start from the newest recorded model.

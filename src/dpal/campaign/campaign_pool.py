@@ -1,7 +1,6 @@
 """The pool as a campaign uses it: its own records, in its own order, without those that were withdrawn."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,6 @@ from dpal.campaign.state import State
 from dpal.data import Pool
 from dpal.data.sources import open_pool
 from dpal.errors import DamagedCampaign, MissingData, RecordsChanged
-from dpal.randomness import Randomness
-from dpal.selection.acquisition import Acquisition
-from dpal.selection.selection import Chosen, Selection
-from dpal.training.sampling import BLANK
 
 
 def nothing_charged() -> str:
@@ -50,7 +45,29 @@ def campaign_pool(
             f"The pool's classes are {', '.join(pool.classes)}, but the campaign {folder} was created with "
             f"{', '.join(created.classes)}, in this order. Nothing was changed."
         )
+    _require_units(pool, contents)
     return pool if pool.ids.tolist() == kept else pool.take(kept)
+
+
+def _require_units(pool: Pool, contents: Contents) -> None:
+    """Refuse a pool whose records belong to other units than when the campaign was created."""
+    given = pool.units
+    if (given is None) != (contents.units is None):
+        what = "names no units" if given is None else "names units"
+        was = "without them" if contents.units is None else "with units"
+        raise RecordsChanged(
+            f"The pool {pool.name} {what}, but the campaign was created {was} (data.unit). Nothing was changed."
+        )
+    if given is None or contents.units is None:
+        return
+    known = dict(zip(contents.ids, contents.units, strict=True))
+    pairs = zip(pool.ids.tolist(), given.of_records.tolist(), strict=True)
+    moved = [record_id for record_id, unit in pairs if known.get(record_id, unit) != unit]
+    if moved:
+        raise RecordsChanged(
+            f"{len(moved):,} record(s) belong to another {given.word} than when the campaign was created: "
+            f"{few(moved)}. Whom the promise protects cannot change. Nothing was changed."
+        )
 
 
 def checked_records(
@@ -69,7 +86,7 @@ def open_data(config: CampaignConfig, *, folder: Path) -> Pool:
     """The pool that a campaign's configuration names."""
     if config.data is None:
         raise MissingData(f"{folder / CONFIG} names no data, because the pool was given in Python. Continue there.")
-    return open_pool(config.data.source, config.data.options)
+    return open_pool(config.data.source, config.data.options, config.data.unit)
 
 
 def targets_of(state: State, pool: Pool) -> NDArray[np.generic]:
@@ -80,36 +97,3 @@ def targets_of(state: State, pool: Pool) -> NDArray[np.generic]:
     for name, position in zip(names, pool.positions(names), strict=True):
         targets[position] = state.answers[name]
     return targets
-
-
-def members_of(state: State, group: int, pool: Pool) -> NDArray[np.int64]:
-    """The positions of a group's records. One without a label keeps its place as a blank: its contents may change
-    only its own gradient.
-    """
-    labelled = state.trainable(group)
-    places = dict(zip(labelled, pool.positions(labelled).tolist(), strict=True))
-    return np.asarray([places.get(name, BLANK) for name in state.groups[group]], dtype=np.int64)
-
-
-def choose_with_blanks(
-    selection: Selection,
-    scores: NDArray[np.float64],
-    ids: NDArray[np.str_],
-    acquisition: Acquisition,
-    randomness: Randomness,
-) -> Chosen:
-    """The choice of a selection. If withdrawals left fewer records than its ε was computed for, blanks are added.
-
-    A blank has the lowest score, as in the definition of neighbouring pools, and is dropped if it is chosen.
-    """
-    blanks = max(0, selection.smallest_pool - len(ids))
-    chosen = selection.choose(
-        np.concatenate([scores, np.zeros(blanks)]),
-        highest=acquisition.highest,
-        clip=acquisition.clip,
-        randomness=randomness,
-        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
-    )
-    return replace(
-        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
-    )

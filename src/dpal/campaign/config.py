@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpal.campaign.config_errors import wrong_settings
+from dpal.data.unit_rule import UnitRule
 from dpal.errors import InvalidArgument, MissingData
 from dpal.planning.request import PlanRequest
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
@@ -32,6 +33,8 @@ class Data(_Source):
 
     # Only people can declare this: an id such as ill/03.png or SMITH_1950 reveals something and needs an opaque name.
     ids_are_free_of_content: bool = False
+    # Which person each record belongs to: the promise is then for a person. None: for each record by itself.
+    unit: UnitRule | None = None
 
 
 class Evaluation(_Source):
@@ -40,6 +43,10 @@ class Evaluation(_Source):
     is_public: Literal[True]
     # For several labels: the classes whose AUC is averaged; all if left out.
     classes: list[str] | None = None
+    # The units of the held-out records, if they are not found as those of the pool are.
+    unit: UnitRule | None = None
+    # Declared by people, where units are named: nobody of the pool is in the held-out set.
+    shares_no_unit: bool = False
 
 
 class Model(_Section):

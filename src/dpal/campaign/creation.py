@@ -14,7 +14,7 @@ from dpal.campaign.facts import Created
 from dpal.campaign.files import digest, require_new, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.foreign_code import acquisition_name
-from dpal.campaign.held_out import require_held_out
+from dpal.campaign.held_out import require_held_out, require_separate_units
 from dpal.campaign.layout import CHECKPOINTS, CONFIG, REPORTS, WEIGHTS
 from dpal.campaign.parts import Parts
 from dpal.campaign.reader import plan_hash
@@ -51,7 +51,7 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
     if plan.setting.mean is not None:
         centred(learner.model)
     with doing("trying one step on synthetic records"):
-        learner.try_one_step(len(parts.pool.classes), parts.acquisition.passes)
+        learner.try_one_step(len(parts.pool.classes), parts.acquisition.passes, rows_per_unit=parts.pool.rows_per_unit)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -66,8 +66,11 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
 
 
 def _require_plan(plan: Plan, config: CampaignConfig, pool: Pool, initial: Sequence[str]) -> None:
-    if plan.setting.pool_size != len(pool):
-        raise InvalidArgument("the plan's pool size", plan.setting.pool_size, f"{len(pool):,}, the pool's")
+    if plan.setting.unit != pool.unit:
+        allowed = f"{pool.unit}: that is what the pool's records belong to (data.unit, plan.unit)"
+        raise InvalidArgument("the plan's unit", plan.setting.unit, allowed)
+    if plan.setting.pool_size != pool.unit_count:
+        raise InvalidArgument("the plan's pool size", plan.setting.pool_size, f"{pool.unit_count:,}, the pool's")
     if not plan.selection_is_private and not config.not_private:
         raise InvalidArgument(
             "not_private",
@@ -76,11 +79,12 @@ def _require_plan(plan: Plan, config: CampaignConfig, pool: Pool, initial: Seque
             "plan a private selection",
         )
     if initial:
-        pool.positions(initial)
-        if len(set(initial)) != plan.groups[0].size or len(set(initial)) != len(initial):
-            raise InvalidArgument(
-                "the number of initial records", len(set(initial)), f"{plan.groups[0].size:,}, as the plan says"
-            )
+        positions = pool.positions(initial)
+        chosen = list(initial) if pool.units is None else pool.units.take(positions).names
+        if len(chosen) != plan.groups[0].size or len(set(initial)) != len(initial):
+            what = "records" if pool.units is None else f"units ({pool.unit})"
+            allowed = f"{plan.groups[0].size:,}, as the plan says, each once"
+            raise InvalidArgument(f"the number of initial {what}", len(chosen), allowed)
 
 
 def _read_all_records(parts: Parts, key: bytes) -> Contents:
@@ -93,6 +97,7 @@ def _read_all_records(parts: Parts, key: bytes) -> Contents:
             "would be wasted. Repair them first if possible. (This is about private records.)"
         )
     if parts.evaluation_as_given is not None:
+        require_separate_units(parts.evaluation_as_given, pool)
         held_out, _ = _read_all(parts.evaluation_as_given, key)
         require_held_out(parts.evaluation_as_given, pool, contents, held_out.fingerprints)
     if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
@@ -119,8 +124,14 @@ def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
         for values in rows.values() if isinstance(rows, dict) else (rows,):
             if values.dtype.kind == "f":
                 broken += int((~np.isfinite(values.reshape(len(values), -1)).all(axis=1)).sum())
-    ids = tuple(pool.ids.tolist())
-    return Contents(ids=ids, fingerprints=tuple(by_record), stamps=tuple(stamps), key=key), broken
+    contents = Contents(
+        ids=tuple(pool.ids.tolist()),
+        fingerprints=tuple(by_record),
+        stamps=tuple(stamps),
+        key=key,
+        units=None if pool.units is None else tuple(pool.units.of_records.tolist()),
+    )
+    return contents, broken
 
 
 def _require_same_shape(records: Readable, others: Readable) -> None:
@@ -158,7 +169,8 @@ def _fill(
         plan=document,
         plan_hash=plan_hash(document),
         contents=contents.hash(),
-        pool_size=len(parts.pool),
+        pool_size=parts.pool.unit_count,
+        unit=None if parts.pool.units is None else parts.pool.units.facts(),
         classes=parts.pool.classes,
         multi_label=parts.pool.multi_label,
         acquisition=acquisition_name(parts.acquisition),

@@ -35,8 +35,9 @@ def estimated_seconds(config: CampaignConfig, parts: Parts, plan: Plan) -> float
         prediction *= _FEW / _MORE
         for_record = max(0.0, more - few) / (_MORE - _FEW)
         for_step = max(0.0, few - _FEW * for_record)
-    training = sum(phase.steps * (for_step + for_record * phase.expected_batch_size) for phase in plan.phases)
-    scored = len(parts.pool) * len(plan.selections) * parts.acquisition.passes
+    rows = parts.pool.rows_per_unit
+    training = sum(phase.steps * (for_step + for_record * rows * phase.expected_batch_size) for phase in plan.phases)
+    scored = parts.pool.unit_count * rows * len(plan.selections) * parts.acquisition.passes
     return training + scored * prediction / _FEW
 
 

@@ -33,8 +33,9 @@ class Created(Fact):
     dpal_version: str
     plan: Mapping[str, Any] = field(repr=False)
     plan_hash: str
-    # The hash of contents.db: every record's id and keyed fingerprint, in order.
+    # The hash of contents.db: every record's id, unit and keyed fingerprint, in order.
     contents: str
+    # In units: how many records they have is private.
     pool_size: int
     classes: tuple[str, ...]
     multi_label: bool
@@ -53,6 +54,9 @@ class Created(Fact):
     ids_are_free_of_content: bool = False
     # What is public about the encoder whose features the model reads; None if it reads the records themselves.
     encoder: Mapping[str, Any] | None = None
+    # What the promise protects one of where it is not a record: its word, the most of its records that are used, and
+    # whether people give one label for all of them.
+    unit: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,7 @@ class ChargedTraining(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected(Fact):
-    """The ids that a selection chose, and those it retired. This is what was charged for."""
+    """The records that a selection asks for, and what it retired. This is what was charged for."""
 
     kind: ClassVar[str] = "selected"
     charge: int
@@ -105,6 +109,13 @@ class Selected(Fact):
     threshold: float | None
     # Random, as for answers: with selections inside, the chain's hash must not confirm a guess about who was chosen.
     salt: str = field(repr=False, compare=False, default_factory=fresh_salt)
+    # The units that were chosen, to which these records belong; what was retired are units too. None: single records.
+    units: tuple[str, ...] | None = field(repr=False, default=None)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What was chosen: units or, where none are named, records."""
+        return self.to_label if self.units is None else self.units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ CHUNK = 1024
 _PURPOSE = b"dpal contents"
 _SCHEMA = """
 CREATE TABLE records (
-    place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, fingerprint BLOB NOT NULL, stamp TEXT NOT NULL
+    place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, fingerprint BLOB NOT NULL, stamp TEXT NOT NULL, unit TEXT
 ) STRICT;
 """
 
@@ -81,19 +81,24 @@ def _keyed(key: bytes) -> "hashlib.blake2b":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Every record's id, fingerprint and stamp, in the order of the pool that the campaign was created with."""
+    """Every record's id, fingerprint, stamp and unit, in the order of the pool that the campaign was created with."""
 
     ids: tuple[str, ...] = field(repr=False)
     fingerprints: tuple[bytes, ...] = field(repr=False)
     stamps: tuple[str, ...] = field(repr=False)
     key: bytes = field(repr=False)
+    # None where every record is a unit by itself.
+    units: tuple[str, ...] | None = field(repr=False, default=None)
 
     def hash(self) -> str:
-        """The hash of ids and fingerprints. Stamps may change: the files of a copied folder have new times."""
+        """The hash of ids, fingerprints and units. Stamps may change: the files of a copied folder have new times."""
         digest = hashlib.sha256()
         for name, fingerprint in zip(self.ids, self.fingerprints, strict=True):
             content = name.encode()
             digest.update(b"%d:%b%b" % (len(content), content, fingerprint))
+        for unit in self.units or ():
+            content = unit.encode()
+            digest.update(b"unit %d:%b" % (len(content), content))
         return digest.hexdigest()
 
     def ids_are_row_numbers(self) -> bool:
@@ -109,8 +114,9 @@ class Contents:
         try:
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.executescript(f"BEGIN; {_SCHEMA}")
-            rows = zip(range(len(self.ids)), self.ids, self.fingerprints, self.stamps, strict=True)
-            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
+            units = self.units or (None,) * len(self.ids)
+            rows = zip(range(len(self.ids)), self.ids, self.fingerprints, self.stamps, units, strict=True)
+            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", rows)
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise OSError(f"{path} cannot be written ({error}). Is the disk full? Nothing was changed.") from error
@@ -126,11 +132,12 @@ class Contents:
             mode = "rw" if os.access(folder, os.W_OK) and os.access(path, os.W_OK) else "ro"
             connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
             try:
-                rows = connection.execute("SELECT id, fingerprint, stamp FROM records ORDER BY place").fetchall()
+                rows = connection.execute("SELECT id, fingerprint, stamp, unit FROM records ORDER BY place").fetchall()
             finally:
                 connection.close()
-            ids, prints, stamps = zip(*rows, strict=True)
-            contents = Contents(ids=ids, fingerprints=prints, stamps=stamps, key=key)
+            ids, prints, stamps, units = zip(*rows, strict=True)
+            named = None if None in units else units
+            contents = Contents(ids=ids, fingerprints=prints, stamps=stamps, key=key, units=named)
             unchanged = contents.hash() == expected
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise _damaged(path) from error

@@ -1,4 +1,4 @@
-"""The check that a held-out set shares no record with the pool: its scores are shown, so all of it must be public."""
+"""The checks that a held-out set shares no record and nobody with the pool: its scores are shown, so it is public."""
 
 from collections.abc import Collection, Sequence
 
@@ -32,6 +32,25 @@ def require_held_out(
         batches = (fingerprints_of(evaluation.records, batch, contents.key) for batch in chunks(positions))
         fingerprinted = [fingerprint for batch in batches for fingerprint in batch]
     _require_other_contents(fingerprinted or (), frozenset(contents.fingerprints))
+
+
+def require_separate_units(evaluation: Pool, pool: Pool) -> None:
+    """Refuse a held-out set with someone of the pool in it: its scores are shown."""
+    if pool.units is None:
+        return
+    if evaluation.units is None:
+        raise BadData(
+            f"The held-out set does not say which {pool.unit} each record belongs to, and nobody may be in it and in "
+            "the pool. Say so with evaluation.unit, or in Python with dpal.data.with_units(evaluation, ...). Nothing "
+            "was changed."
+        )
+    known = set(pool.units.names)
+    shared = [name for name in evaluation.units.names if name in known]
+    if shared:
+        raise BadData(
+            f"The held-out set shares {len(shared):,} unit(s) ({pool.unit}) with the pool: {few(shared)}. Its scores "
+            "are shown, so nobody may be in both: remove their records from one of the two. Nothing was changed."
+        )
 
 
 def _require_other_contents(fingerprinted: Collection[bytes], of_the_pool: Collection[bytes]) -> None:

@@ -18,6 +18,7 @@ from dpal.errors import DamagedCampaign
 from dpal.planning.plan import Phase, Plan, Schedule
 from dpal.planning.setting import Setting
 from dpal.planning.spending import Spending, spending
+from dpal.planning.unit_words import adjacency
 from dpal.selection.registry import selection_from_json
 from dpal.selection.selection import Selection
 
@@ -71,7 +72,8 @@ class Ledger:
     def to_json(self, setting: Setting) -> dict[str, object]:
         """For other accountants: what happened to a record of each group, in numbers."""
         return {
-            "adjacency": "zero-out: one record replaced by a blank",
+            "unit": setting.unit,
+            "adjacency": f"zero-out: {adjacency(setting.unit)}",
             "target_epsilon": setting.target_epsilon,
             "target_delta": setting.target_delta,
             "accountant": setting.accountant,

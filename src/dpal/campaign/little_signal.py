@@ -13,7 +13,7 @@ def noise_warning_of(parts: Parts, request: PlanRequest, plan: Plan) -> str | No
     encoder = fitting_encoder(parts.pool) if parts.encoder is None else None
     return noise_warning(
         request,
-        len(parts.pool),
+        parts.pool.unit_count,
         parts.parameters(),
         plan=plan,
         encoder_parameters=None if encoder is None else head_parameters(encoder, len(parts.pool.classes)),

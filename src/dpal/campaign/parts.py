@@ -12,8 +12,9 @@ from dpal.campaign.encoding import kind_of
 from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
 from dpal.data import Pool, tokenized
 from dpal.data.records import Records, TextRecords
-from dpal.data.sources import open_pool, with_absolute_paths
-from dpal.errors import BadData, InvalidArgument
+from dpal.data.sources import open_pool, with_absolute_file, with_absolute_paths
+from dpal.data.unit_rule import in_no_unit_of_a_pool
+from dpal.errors import BadData, DpalError, InvalidArgument
 from dpal.imports import named
 from dpal.labels.oracles import Oracle, OracleLike, as_oracle
 from dpal.models.encoder import Encoder
@@ -75,7 +76,7 @@ def parts_of(
     if pool is None:
         pool = configured_pool(config)
     if evaluation is None and config.evaluation is not None:
-        evaluation = open_pool(config.evaluation.source, config.evaluation.options)
+        evaluation = _configured_evaluation(config, pool)
     if evaluation is not None:
         _require_comparable(evaluation, pool)
     if model is None and config.model is None:
@@ -132,8 +133,28 @@ def configured_pool(config: CampaignConfig) -> Pool:
     """The pool that the configuration names, with what it declares about it."""
     if config.data is None:
         raise InvalidArgument("pool", None, "given: this campaign was created with a pool in Python")
-    pool = open_pool(config.data.source, config.data.options)
+    pool = open_pool(config.data.source, config.data.options, config.data.unit)
     return replace(pool, ids_are_free_of_content=True) if config.data.ids_are_free_of_content else pool
+
+
+def _configured_evaluation(config: CampaignConfig, pool: Pool) -> Pool:
+    """The held-out set; its units are found as those of the pool are, unless the configuration says otherwise."""
+    given = config.evaluation
+    if given is None:
+        raise InvalidArgument("evaluation", None, "given")
+    rule = given.unit or (config.data and config.data.unit)
+    if pool.units is None:
+        return open_pool(given.source, given.options)
+    if given.shares_no_unit:
+        return in_no_unit_of_a_pool(open_pool(given.source, given.options))
+    try:
+        return open_pool(given.source, given.options, rule or None)
+    except DpalError as error:
+        error.add_note(
+            f"This is about the held-out set: nobody may be in it and in the pool, so every {pool.unit} in it must be "
+            "known. Say how with evaluation.unit, or declare that no one is in both: evaluation.shares_no_unit: true."
+        )
+        raise
 
 
 def _require_comparable(evaluation: Pool, pool: Pool) -> None:
@@ -162,10 +183,12 @@ def resolved_config(config: CampaignConfig, base: Path) -> CampaignConfig:
     changes: dict[str, Any] = {}
     if config.data is not None:
         options = with_absolute_paths(config.data.options, base)
-        changes["data"] = config.data.model_copy(update={"options": options})
+        unit = config.data.unit and with_absolute_file(config.data.unit, base)
+        changes["data"] = config.data.model_copy(update={"options": options, "unit": unit})
     if config.evaluation is not None:
         options = with_absolute_paths(config.evaluation.options, base)
-        changes["evaluation"] = config.evaluation.model_copy(update={"options": options})
+        unit = config.evaluation.unit and with_absolute_file(config.evaluation.unit, base)
+        changes["evaluation"] = config.evaluation.model_copy(update={"options": options, "unit": unit})
     if config.model is not None and config.model.name == "text-classifier" and config.text is None:
         changes["text"] = Text(tokenizer=str(config.model.options.get("name", "")))
     text = changes.get("text", config.text)

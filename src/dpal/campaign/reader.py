@@ -123,6 +123,10 @@ class Reader:
         free = self.known_state().created.ids_are_free_of_content
         return public_names(contents.ids, secret=contents.key, ids_are_free_of_content=free)
 
+    def unit_names(self, contents: Contents) -> Names:
+        """What the campaign's units are called outside. Ids may be declared free of content, names of people never."""
+        return public_names(dict.fromkeys(contents.units or ()), secret=contents.key, ids_are_free_of_content=False)
+
 
 def _require_the_same(path: Path, known: Sequence[Recorded], read: Sequence[Recorded]) -> None:
     for before, now in zip_longest(known, read[: len(known)]):

@@ -20,6 +20,7 @@ from dpal.models.encoder import Encoder
 from dpal.models.encoders import TRANSFORMERS
 from dpal.models.heads import FeatureHead
 from dpal.planning.promises import WORDS
+from dpal.planning.unit_words import unit_sentence
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import set_centre
 
@@ -104,6 +105,9 @@ def export_model(
         "is_private": status.is_private,
         "selections": status.selections,
         "selections_in_words": WORDS[status.selections].in_full if status.is_private else None,
+        # What the promise protects one of.
+        "unit": status.unit,
+        "unit_in_words": unit_sentence(status.unit) if status.is_private else None,
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         # None if the model came from Python.

@@ -15,12 +15,12 @@ from dpal.campaign import fault_points
 from dpal.campaign.campaign_pool import (
     campaign_pool,
     checked_records,
-    choose_with_blanks,
-    members_of,
     nothing_charged,
     targets_of,
 )
+from dpal.campaign.campaign_units import CampaignUnits
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
+from dpal.campaign.choosing import initial_set, pool_scores, queried, records_to_label
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.encoding import Encoding, require_encoder
 from dpal.campaign.facts import Finished, MeanReleased, Produced, Resumed, Selected, Trained
@@ -28,7 +28,7 @@ from dpal.campaign.files import digest, put_in_place, write_draft
 from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.going_on import go_on, require_stopped
-from dpal.campaign.held_out import guarded, require_held_out
+from dpal.campaign.held_out import guarded, require_held_out, require_separate_units
 from dpal.campaign.labelling import record_answers
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
@@ -48,10 +48,6 @@ from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
-from dpal.selection.acquisition import probabilities_from_logits
-from dpal.selection.acquisition_checks import scores_by_record
-from dpal.selection.baselines import RandomSelection
-from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
 from dpal.training.progress import doing
@@ -79,6 +75,7 @@ class Runner:
         lock = partial(only_writer, self.folder)
         self._take_records(state, contents, lock)
         if (given := parts.evaluation_as_given) is not None and parts.evaluation is not None:
+            require_separate_units(given, self.parts.pool)
             if (encoding := self._encoding(lock)) is not None:
                 records = encoding.held_out(given, parts.pool, contents)
             else:
@@ -105,6 +102,7 @@ class Runner:
         if not isinstance(pool.records, TextRecords):
             pool = replace(pool, records=checked)
         self.parts, self._withdrawn = replace(self.parts, pool=pool, inputs=inputs), state.withdrawn
+        self.units = CampaignUnits.of(pool, contents)
         self.model.reset()
 
     def _encoding(self, lock: Callable[[], AbstractContextManager[None]]) -> Encoding | None:
@@ -213,6 +211,7 @@ class Runner:
             pool_size=self.plan.setting.pool_size,
             noise_multiplier=due.noise_multiplier,
             randomness=randomness,
+            units=self.units.table if self.units.are_named else None,
         )
         fault_points.reached("mean.computed")
         writer.add(MeanReleased(charge=charge, mean=tuple(mean.tolist())), unseal=writer.state.sealed_with)
@@ -223,12 +222,24 @@ class Runner:
         if group > 0:
             self._ready(writer.state)
         charge, randomness, seen = self._charged(writer, charge_for_selection(self.schedule, group), "select")
-        chosen = self._chosen(seen, group, randomness)
+        chosen = (
+            initial_set(seen, self.plan, self.units, self.parts, randomness)
+            if group == 0
+            else queried(
+                seen,
+                self.schedule.selections[group - 1],
+                self.units,
+                self.parts,
+                scores=lambda: self.scores(seen, randomness),
+                randomness=randomness,
+            )
+        )
         fault_points.reached("select.chosen")
         fact = Selected(
             charge=charge,
             group=group,
-            to_label=tuple(str(name) for name in chosen.to_label),
+            to_label=records_to_label(chosen, seen, group, self.units, self.parts.pool),
+            units=tuple(str(name) for name in chosen.to_label) if self.units.are_named else None,
             retired=tuple(str(name) for name in chosen.retired),
             threshold=chosen.threshold,
         )
@@ -236,32 +247,10 @@ class Runner:
         fault_points.reached("select.recorded")
         self.parts.tell(words_of_selection(fact, self.plan))
 
-    def _chosen(self, state: State, group: int, randomness: Randomness) -> Chosen:
-        pool = self.parts.pool
-        if group == 0:
-            if state.created.initial:
-                names = [name for name in state.created.initial if name not in state.withdrawn]
-                return Chosen(to_label=np.asarray(names, dtype=np.str_), retired=np.empty(0, dtype=np.str_))
-            # As planned: where withdrawals left fewer, blanks fill up.
-            selection = RandomSelection(query_size=self.plan.groups[0].size, unlabelled=self.plan.setting.pool_size)
-            return choose_with_blanks(selection, np.zeros(len(pool)), pool.ids, self.parts.acquisition, randomness)
-        selection = self.schedule.selections[group - 1]
-        taken = state.taken()
-        left = np.flatnonzero([name not in taken for name in pool.ids.tolist()])
-        # Also with nobody left to choose from: whether everybody is labelled may be private, so a cut is released too.
-        scores = self.scores(state, randomness)[left] if selection.reads_scores and len(pool) else np.zeros(len(left))
-        fault_points.reached("select.scored")
-        return choose_with_blanks(selection, scores, pool.ids[left], self.parts.acquisition, randomness)
-
     def scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
-        """The scores of the whole pool, labelled or not, so that nobody's place in a batch depends on who is labelled.
-
-        The last bits of a score, and its dropout masks, may depend on that place.
-        """
-        acquisition, pool = self.parts.acquisition, self.parts.pool
+        """The scores of the whole pool, unit by unit, whoever is labelled."""
         with self._threads():
-            logits = self.model.at(state).logits(np.arange(len(pool)), passes=acquisition.passes, randomness=randomness)
-        return scores_by_record(acquisition, probabilities_from_logits(logits, multi_label=pool.multi_label))
+            return pool_scores(self.model.at(state), self.units, self.parts, randomness)
 
     def _train(self, writer: Writer, phase: int) -> None:
         path = self.folder / checkpoint_name(phase)
@@ -307,8 +296,9 @@ class Runner:
         with self._threads():
             result = learner.train(
                 self.schedule.phases[phase],
-                [members_of(seen, group, self.parts.pool) for group in range(len(seen.groups))],
+                [self.units.members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
                 targets_of(seen, self.parts.pool),
+                units=self.units.trained(seen, self.parts.pool) if self.units.are_named else None,
                 randomness=randomness,
                 description=f"phase {phase + 1} of {len(self.schedule.phases)}",
                 after_step=lambda step: fault_points.reached("train.step"),

@@ -26,11 +26,10 @@ def simulated_scores(runner: "Runner", group: int) -> tuple[NDArray[np.float64],
     before, charged = fold(recorded[: number - 1]), fold(recorded[: state.selected[group].charge])
     # The step saw the facts up to its charge, and the withdrawals up to its end.
     seen = replace(charged, withdrawn=before.withdrawn)
-    taken = seen.taken()
-    ids = runner.parts.pool.ids
-    left = np.flatnonzero([name not in taken for name in ids.tolist()])
+    names = runner.units.names
+    left = runner.units.choosable(seen.taken())
     withdrawn = len(seen.withdrawn) if seen.withdrawn != charged.withdrawn else 0
     key = fresh_key(state.created.seed, len(seen.charges) - 1, withdrawn)
     scores = runner.scores(seen, randomness_of(key, state.created.seed))
-    chosen = {*state.selected[group].to_label, *state.selected[group].retired}
-    return scores[left], np.asarray([ids[place] in chosen for place in left])
+    chosen = {*state.selected[group].chosen, *state.selected[group].retired}
+    return scores[left], np.asarray([names[place] in chosen for place in left])

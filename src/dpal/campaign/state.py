@@ -67,7 +67,13 @@ class State:
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The ids of each group's records."""
         return tuple(selection.to_label for selection in self.selected)
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], ...]:
+        """Each group's units; where none are named, its records."""
+        return tuple(selection.chosen for selection in self.selected)
 
     @property
     def phases_ended(self) -> int:
@@ -89,8 +95,8 @@ class State:
         return [name for name in labelled if name not in self.withdrawn]
 
     def taken(self) -> set[str]:
-        """Ids that no selection may offer again."""
-        return {name for selection in self.selected for name in (*selection.to_label, *selection.retired)}
+        """Units, or records, that no selection may offer again."""
+        return {name for selection in self.selected for name in (*selection.chosen, *selection.retired)}
 
 
 def fold(recorded: Iterable[Recorded], *, start: State | None = None) -> State:
@@ -133,10 +139,14 @@ def _after(state: State, number: int, fact: Fact) -> State:
         case Selected():
             _require(_is_open(state, fact.charge, ChargedSelection), number, "is a selection that was not charged")
             _require(fact.group == len(state.selected), number, "is a selection out of order")
-            everyone = [*fact.to_label, *fact.retired]
+            everyone = [*fact.chosen, *fact.retired]
             is_new = len(set(everyone)) == len(everyone) and not state.taken() & set(everyone)
+            asked = {name for group in state.groups for name in group}
+            is_new = is_new and len(set(fact.to_label)) == len(fact.to_label) and not asked & set(fact.to_label)
             _require(is_new, number, "selects a record a second time")
-            _require(not state.withdrawn & set(everyone), number, "selects a withdrawn record")
+            records = fact.to_label if fact.units is not None else everyone
+            _require(not state.withdrawn & set(records), number, "selects a withdrawn record")
+            _require((fact.units is None) == (state.created.unit is None), number, "selects other units than promised")
             return replace(state, selected=(*state.selected, fact), open_charge=None, sealed_with=None)
         case Produced():
             _require(_is_open(state, fact.charge, ChargedTraining), number, "is a model that was not charged")

@@ -11,6 +11,7 @@ from dpal.campaign.ledger import epsilon_spent
 from dpal.campaign.state import Finish, Nothing, ReleaseMean, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.labels.answers import CANNOT_TELL, SKIPPED
 from dpal.planning.plan import Plan
+from dpal.planning.unit_words import plural
 from dpal.selection.selection import INSIDE
 
 
@@ -42,7 +43,10 @@ class Status:
     # Counted from 1. Their charges still count; their models are never used.
     phases_given_up: tuple[int, ...]
     phases: int
+    # In units.
     pool_size: int
+    # What the promise protects one of: a record, or a person with several records.
+    unit: str
     # The promise: whether what selections chose stays inside or is released.
     selections: str
     # None where selections stay inside: then they are internal.
@@ -103,6 +107,7 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         phases_given_up=tuple(phase + 1 for phase in state.given_up),
         phases=len(plan.phases),
         pool_size=state.created.pool_size,
+        unit=plan.setting.unit,
         selections=plan.setting.promise,
         asked=None if inside else asked,
         retired=None if inside else retired,
@@ -129,8 +134,8 @@ def encoder_words(recorded: Mapping[str, Any] | None) -> str | None:
 
 
 def _numbers(state: State) -> tuple[int, int]:
-    """How many records were asked for and retired."""
-    asked = sum(len(group) for group in state.groups)
+    """How many records or, where units are named, units were asked for and retired."""
+    asked = sum(len(chosen) for chosen in state.asked)
     return asked, sum(len(selection.retired) for selection in state.selected)
 
 
@@ -183,7 +188,7 @@ def words_of_selection(fact: Selected, plan: Plan) -> str:
     """What is said when a selection is made. Where selections stay inside, without a number."""
     what = "the initial set" if fact.group == 0 else f"query {fact.group}"
     if plan.setting.promise == INSIDE:
-        return f"{what} is selected; how many records it asks for is internal (dpal status)"
+        return f"{what} is selected; how many {plural(plan.setting.unit)} it asks for is internal (dpal status)"
     planned = plan.groups[fact.group].size
-    fewer = f", of {planned:,} planned at most" if len(fact.to_label) < planned else ""
-    return f"{len(fact.to_label):,} records selected for {what}{fewer}"
+    fewer = f", of {planned:,} planned at most" if len(fact.chosen) < planned else ""
+    return f"{len(fact.chosen):,} {plural(plan.setting.unit)} selected for {what}{fewer}"

@@ -153,7 +153,7 @@ def _sizes_check(state: State, plan: Plan) -> Check:
     A cut may ask for everyone, and a check that failed when it asks for many would tell about records.
     """
     inside, pool_size = plan.setting.promise == INSIDE, state.created.pool_size
-    sizes = [len(selection.to_label) for selection in state.selected]
+    sizes = [len(chosen) for chosen in state.asked]
     allowed = [plan.groups[0].size, *(selection.largest_number(pool_size) for selection in plan.selections)]
     holds = all(size <= most for size, most in zip(sizes, allowed, strict=False)) and len(sizes) <= len(allowed)
     holds = holds and (not sizes or sizes[0] >= allowed[0] - len(state.withdrawn))

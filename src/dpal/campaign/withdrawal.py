@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 
 from dpal.campaign.facts import Withdrawn
-from dpal.campaign.fingerprints import few
+from dpal.campaign.fingerprints import Contents, few
 from dpal.campaign.reader import Reader
 from dpal.campaign.step_randomness import fresh_key
 from dpal.campaign.writer import writing
 from dpal.errors import BadData
 
 
-def withdraw(reader: Reader, ids: Iterable[str], *, reason: str) -> int:
-    """Record the withdrawal of these ids, all or none; returns how many are new."""
-    wanted = list(dict.fromkeys(ids))
-    known = set(reader.contents().ids)
+def withdraw(reader: Reader, ids: Iterable[str], *, units: Iterable[str] = (), reason: str) -> int:
+    """Record the withdrawal of these records, and of all records of these units; returns how many are new."""
+    contents = reader.contents()
+    wanted = list(dict.fromkeys([*ids, *_records_of(reader, contents, list(units))]))
+    known = set(contents.ids)
     if unknown := [record_id for record_id in wanted if record_id not in known]:
         raise BadData(
             f"{len(unknown):,} id(s) are not in the campaign {reader.folder}: {few(unknown, 20)}. No record was "
@@ -34,3 +35,17 @@ def withdraw(reader: Reader, ids: Iterable[str], *, reason: str) -> int:
             unseal = state.sealed_with
         writer.add(Withdrawn(ids=new, reason=reason), seal=seal, unseal=unseal)
         return len(new)
+
+
+def _records_of(reader: Reader, contents: Contents, units: list[str]) -> list[str]:
+    if not units:
+        return []
+    if contents.units is None:
+        raise BadData(f"The campaign {reader.folder} names no units: give the ids of records. No record was withdrawn.")
+    if unknown := sorted(set(units) - set(contents.units)):
+        raise BadData(
+            f"{len(unknown):,} unit(s) are not in the campaign {reader.folder}: {few(unknown, 20)}. No record was "
+            "withdrawn; correct them and give all again."
+        )
+    wanted = set(units)
+    return [record_id for record_id, unit in zip(contents.ids, contents.units, strict=True) if unit in wanted]

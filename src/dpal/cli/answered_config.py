@@ -57,7 +57,22 @@ def _data(answers: Answers) -> dict[str, Any]:
     data: dict[str, Any] = {"source": source, "options": _stated(options)}
     if "ids_are_free" in answers:
         data["ids_are_free_of_content"] = answers["ids_are_free"]
+    if (unit := unit_of(answers)) is not None:
+        data["unit"] = unit
     return data
+
+
+def unit_of(answers: Answers) -> dict[str, Any] | None:
+    """The section data.unit, once it is known how units are found."""
+    if not answers.get("several_records") or "unit_is" not in answers:
+        return None
+    options = {
+        "name": answers["unit_word"],
+        answers["unit_from"]: answers["unit_is"],
+        "records": answers.get("unit_records"),
+        "one_label": answers.get("one_label"),
+    }
+    return _stated(options)
 
 
 def _common(answers: Answers) -> dict[str, Any]:
@@ -114,6 +129,8 @@ def answers_in(document: Mapping[str, Any]) -> dict[str, str]:
     source = data.get("source")
     place = PLACES.get(str(source), "")
     column = options.get("text", options.get("image"))
+    unit = _section(data, "unit")
+    unit_from = next((way for way in ("column", "file", "pattern") if unit.get(way) is not None), None)
     typed: dict[str, Any] = {
         "source": source,
         "place": options.get(place),
@@ -126,6 +143,12 @@ def answers_in(document: Mapping[str, Any]) -> dict[str, str]:
         "held_out_is_public": True if held_out else None,
         "held_out_labels": held_out.get("label", held_out.get("labels")),
         "classes": ", ".join(map(str, options["classes"])) if isinstance(options.get("classes"), list) else None,
+        "several_records": True if unit else None,
+        "unit_word": unit.get("name"),
+        "unit_from": unit_from,
+        "unit_is": unit.get(str(unit_from)),
+        "unit_records": unit.get("records"),
+        "one_label": unit.get("one_label"),
         "model": _section(model, "options").get("encoder", model.get("name")),
         "text_model": _section(model, "options").get("name"),
         "size": options.get("size"),

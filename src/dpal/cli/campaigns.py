@@ -211,6 +211,12 @@ def withdraw(
     ids: Annotated[list[str] | None, typer.Argument(help="The ids of the records.", metavar="ID...")] = None,
     reason: Annotated[str, typer.Option(help="Why, for your own records. It stays in the campaign.")] = "",
     from_file: Annotated[Path | None, typer.Option(help="A text file with one id per line.", metavar="FILE")] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A person, or whatever the units are: all of their records. May be repeated.", metavar="NAME"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove records from a campaign for good, such as after a withdrawn consent. It continues without them.
@@ -219,15 +225,17 @@ def withdraw(
     selected before stays as it is. Example: dpal withdraw clinic scan-17.png --reason "consent withdrawn"
     """
     wanted = [*(ids or ()), *([] if from_file is None else _lines(from_file))]
-    if not wanted:
-        raise InvalidArgument("ID", None, "at least one id, or a file of ids: --from-file")
+    if not wanted and not unit:
+        raise InvalidArgument("ID", None, "at least one id, a file of ids (--from-file), or a unit (--unit)")
     opened = Campaign(campaign)
-    count = opened.withdraw(wanted, reason=reason)
+    count = opened.withdraw(wanted, units=unit or (), reason=reason)
+    # How many records a unit has is not said here.
+    again = 0 if unit else len(set(wanted)) - count
     if as_json:
-        typer.echo(json.dumps({"withdrawn": count, "withdrawn_before": len(set(wanted)) - count}))
+        typer.echo(json.dumps({"withdrawn": count, "withdrawn_before": again}))
         return
     console = Console()
-    before = f", {len(set(wanted)) - count:,} were withdrawn before" if count < len(set(wanted)) else ""
+    before = f", {again:,} were withdrawn before" if again else ""
     console.print(f"{count:,} records are withdrawn for good{before}. Continue with: dpal run {escape(str(campaign))}")
     if opened.contents().ids_are_row_numbers():
         console.print("The ids are row numbers: do not remove the rows. They may be emptied.")

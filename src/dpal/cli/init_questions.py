@@ -1,14 +1,17 @@
 """The questions of `dpal init`, in their order."""
 
 from dpal.campaign.default_model import ENCODERS, SMALLEST_SIDE
-from dpal.cli import data_answers, model_answers
+from dpal.cli import data_answers, model_answers, unit_answers
 from dpal.cli.answered_config import COLOUR, GREY, TEXT_MODEL
 from dpal.cli.data_answers import PLACE_WORDS
 from dpal.cli.questions import NO, NONE, Answers, Question, WrongAnswer, number, one_of, yes_or_no
+from dpal.cli.unit_answers import WAYS
 from dpal.data.named.registry import DATASETS
 from dpal.data.sources import SOURCES
+from dpal.data.units import DEFAULT_ROWS
 from dpal.labels.oracles import as_oracle
 from dpal.planning.request import DEFAULT_PHASES
+from dpal.planning.unit_words import plural
 from dpal.reports.plain_words import LARGEST_EPSILON
 from dpal.selection.selection import INSIDE, PROMISES
 
@@ -16,6 +19,7 @@ from dpal.selection.selection import INSIDE, PROMISES
 _ENCODER_SIDE, _SIDE, _LARGEST_SIDE = 224, 64, 4096
 _LABELS = 500
 _MOST_PHASES = 100
+_MOST_PER_UNIT = 1000
 
 
 def _is_own(answers: Answers) -> bool:
@@ -46,8 +50,16 @@ def _oracle(typed: str, answers: Answers) -> str:
     return typed
 
 
+def _has_units(answers: Answers) -> bool:
+    return bool(answers.get("several_records"))
+
+
 def _pool_size(answers: Answers) -> int:
-    return len(data_answers.pool_of(answers))
+    return data_answers.pool_of(answers).unit_count
+
+
+def _units(answers: Answers) -> str:
+    return plural(data_answers.pool_of(answers).unit)
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -163,16 +175,56 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         name="several_records",
         applies=_is_own,
+        before=unit_answers.what_ids_look_like,
         text="do several records belong to one person?",
-        help="Such as several images of one patient. The promise is made for each record by itself.",
+        help="Such as several images of one patient. Then the promise should be for a person with all of their "
+        "records, not for each record by itself.",
+        default=unit_answers.several_default,
+        check=yes_or_no,
+    ),
+    Question(
+        name="unit_word",
+        applies=_has_units,
+        text="what is one of them called?",
+        help="A word for plans, certificates and tables: patient, lesion, customer. The promise is for one of them.",
+        default="patient",
+        check=unit_answers.word,
+    ),
+    Question(
+        name="unit_from",
+        applies=_has_units,
+        text=lambda answers: f"what says which {answers['unit_word']} a record belongs to? ({', '.join(WAYS)})",
+        help="column: a column of the table that the records come from. file: another table, with a line for every "
+        "record. pattern: the ids themselves, such as everything in front of the first _.",
+        default=unit_answers.way_default,
+        check=unit_answers.way,
+    ),
+    Question(
+        name="unit_is",
+        applies=_has_units,
+        text=lambda answers: unit_answers.WAY_WORDS[answers["unit_from"]],
+        help="A column's name; or a table with the columns id and unit; or a regular expression, of which the first "
+        "group in brackets is the name.",
+        default=unit_answers.is_default,
+        check=unit_answers.checked_rule,
+    ),
+    Question(
+        name="unit_records",
+        applies=_has_units,
+        text=lambda answers: f"how many records of one {answers['unit_word']} are used at most?",
+        help="Those are labelled and trained on; further ones are left out. It is public: choose it without looking "
+        "at the records. Each step computes for this many, so large numbers take longer.",
+        default=str(DEFAULT_ROWS),
+        check=number(least=1, most=lambda answers: _MOST_PER_UNIT),
+    ),
+    Question(
+        name="one_label",
+        applies=_has_units,
+        text=lambda answers: f"one label for all records of a {answers['unit_word']}?",
+        help="With yes, people see all of them together and give one answer, such as one diagnosis for a patient. With "
+        "no, each record gets an answer of its own.",
         default=NO,
         check=yes_or_no,
-        after=lambda value: (
-            "The promise is per record: someone with several records is protected less overall. dpal explain "
-            "--epsilon 8 --records-per-person 2 says how much. Consider a smaller ε, or one record per person."
-            if value
-            else ""
-        ),
     ),
     Question(
         name="model",
@@ -235,8 +287,12 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         name="labels",
-        before=lambda answers: f"{_pool_size(answers):,} records in the pool.",
-        text="labels that people can give in total",
+        before=lambda answers: f"{_pool_size(answers):,} {_units(answers)} in the pool.",
+        text=lambda answers: (
+            f"{_units(answers)} that people can label in total"
+            if _has_units(answers)
+            else "labels that people can give in total"
+        ),
         help="All rounds together. More labels make a better model at the same ε.",
         default=lambda answers: str(max(2, min(_LABELS, _pool_size(answers) // 2))),
         check=number(least=2, most=lambda answers: _pool_size(answers)),

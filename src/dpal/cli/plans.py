@@ -12,6 +12,7 @@ from dpal.campaign.default_model import ENCODERS
 from dpal.cli.app import WARNING, Force, app, require_free
 from dpal.cli.options import with_options_of
 from dpal.cli.planned_model import planned_model, warning_for
+from dpal.cli.several_records import show_several_records
 from dpal.errors import InvalidArgument
 from dpal.planning.certification import load_plan
 from dpal.planning.planners import plans_of_all
@@ -48,20 +49,40 @@ def _phase(text: str) -> tuple[float, float | None, int]:
 
 @app.command()
 def epsilon(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            help="With --records-per-person: a plan's file (dpal plan --json), a campaign's folder, or the JSON file "
+            "of a certificate.",
+            metavar="[PLAN|CAMPAIGN]",
+        ),
+    ] = None,
     phase: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="One training phase, as Q,NOISE,STEPS: sampling probability, noise multiplier, number of steps. "
             "Repeat it for more phases. With --target-epsilon, leave NOISE out (Q,,STEPS).",
             metavar="Q,NOISE,STEPS",
         ),
-    ],
-    delta: Annotated[float, typer.Option(help="The δ of the promise; well below 1 / number of records.")] = 1e-5,
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="The δ of the promise; well below 1 / number of records. 1e-5 unless given.", show_default=False
+        ),
+    ] = None,
     accountant: Annotated[
         str, typer.Option(help="pld (tight) or rdp (comparable with the literature).", metavar="pld|rdp")
     ] = DEFAULT_ACCOUNTANT,
     target_epsilon: Annotated[
         float | None, typer.Option(help="Find the noise multiplier of the phases without one for this ε.")
+    ] = None,
+    records_per_person: Annotated[
+        str | None,
+        typer.Option(
+            help="What a plan or campaign costs someone with so many records: numbers such as 1,2,5,30.",
+            metavar="NUMBERS",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -70,8 +91,20 @@ def epsilon(
     Each step takes every record with probability Q and adds Gaussian noise with standard deviation NOISE times the
     clipping norm.
 
-    Example: dpal epsilon --phase 0.01,4,10000 --delta 1e-5
+    With a plan, a campaign or a certificate: the ε of people with several records.
+
+    Example: dpal epsilon --phase 0.01,4,10000 --delta 1e-5, or dpal epsilon plan.json --records-per-person 1,2,5
     """
+    if source is not None or records_per_person is not None:
+        if phase or delta is not None or target_epsilon is not None:
+            raise InvalidArgument(
+                "--records-per-person", records_per_person, "with a plan or a campaign, and without other options"
+            )
+        show_several_records(source, records_per_person, as_json=as_json)
+        return
+    if not phase:
+        raise InvalidArgument("--phase", "", "given, as Q,NOISE,STEPS; or name a plan or a campaign")
+    delta = 1e-5 if delta is None else delta
     phases = [_phase(text) for text in phase]
     counted_by = accountant_named(accountant)
     open_phases = [(probability, steps) for probability, noise, steps in phases if noise is None]

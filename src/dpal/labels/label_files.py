@@ -3,6 +3,8 @@
 import csv
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +23,20 @@ TABLE = "labels.csv"
 _SHOWN = 20
 
 
-def write_label_files(pool: Pool, ids: Sequence[str], folder: Path, *, names: Names) -> Path:
-    """Write a folder with labels.csv, one line per record with an empty label, and the images as PNG files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A line of the table: what it is called there, the records that it shows, and whom they belong to."""
 
-    Records are in the order of their names, which says nothing about scores or, if names are opaque, about ids.
+    name: str
+    ids: tuple[str, ...]
+    unit: str | None = None
+
+
+def write_label_files(pool: Pool, questions: Sequence[Question], folder: Path, *, unit_heading: str = "unit") -> Path:
+    """Write a folder with labels.csv, one line per question with an empty label, and the images as PNG files.
+
+    Lines are in the order of their names, which says nothing about scores or, if names are opaque, about ids; the
+    records of a unit stand together.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument("the folder for the export", str(folder), "new or empty")
@@ -32,25 +44,43 @@ def write_label_files(pool: Pool, ids: Sequence[str], folder: Path, *, names: Na
         raise LabelsRefused(
             "A class is called 'id', but the table needs that column for the records. Rename the class."
         )
-    to_label = pool.take(sorted(ids, key=names.name_of))
+    lines = sorted(questions, key=lambda question: (question.unit or "", question.name))
+    shown = pool.take([record_id for line in lines for record_id in line.ids])
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
-        columns = _columns(to_label, draft)
+        columns = _by_line(_columns(shown, draft), [len(line.ids) for line in lines])
+        if any(line.unit is not None for line in lines):
+            columns = {unit_heading: [line.unit or "" for line in lines], **columns}
         answers = pool.classes if pool.multi_label else ("label",)
-        with (draft / TABLE).open("w", newline="", encoding="utf-8-sig") as lines:
-            writer = csv.writer(lines)
-            writer.writerow(["id", *(_free_heading(name, answers) for name in columns), *answers])
-            for row, record_id in enumerate(to_label.ids):
-                shown = (_harmless(column[row]) for column in columns.values())
-                writer.writerow([names.name_of(str(record_id)), *shown, *("" for _ in answers)])
+        with (draft / TABLE).open("w", newline="", encoding="utf-8-sig") as table:
+            writer = csv.writer(table)
+            writer.writerow(["id", *(_free_heading(name, (*answers, "id")) for name in columns), *answers])
+            for row, line in enumerate(lines):
+                cells = (_harmless(column[row]) for column in columns.values())
+                writer.writerow([line.name, *cells, *("" for _ in answers)])
         if folder.exists():
             folder.rmdir()
         draft.replace(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder / TABLE
+
+
+def _by_line(columns: dict[str, list[str]], counts: Sequence[int]) -> dict[str, list[str]]:
+    """The columns with a row for each line: one with several records has them side by side."""
+    most = max(counts)
+    if most == 1:
+        return columns
+    ends = list(accumulate(counts))
+    spread: dict[str, list[str]] = {}
+    for number in range(most):
+        for name, cells in columns.items():
+            spread[f"{name} {number + 1}"] = [
+                cells[end - count + number] if number < count else "" for end, count in zip(ends, counts, strict=True)
+            ]
+    return spread
 
 
 def _free_heading(name: str, taken: Sequence[str]) -> str:

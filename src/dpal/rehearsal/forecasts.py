@@ -17,11 +17,13 @@ from dpal.campaign.filled_in import FilledIn, filled_in
 from dpal.campaign.layout import CONFIG, DATABASE
 from dpal.campaign.parts import Parts, configured_pool, model_options, parts_of
 from dpal.data.records import TextRecords
+from dpal.data.unit_rule import in_no_unit_of_a_pool, with_units
 from dpal.errors import DpalError, InvalidArgument, MissingData
 from dpal.models.features import Features, seeded_head
 from dpal.models.registry import build_model
 from dpal.planning.plan import Plan
 from dpal.planning.request import PlanRequest
+from dpal.planning.setting import RECORD
 from dpal.rehearsal.stand_ins import StandIn, stand_in_for
 
 RUNS = 3
@@ -105,7 +107,7 @@ def rehearse(
     plans = [_plan(made, epsilon, recorded) for epsilon in targets]
     if with_random:
         # Where a plan has no selections, its labels are random already.
-        plans += [_random_labels(made, plan).plan(len(made.parts.pool)) for plan in plans if plan.selections]
+        plans += [_random_labels(made, plan).plan(made.parts.pool.unit_count) for plan in plans if plan.selections]
     forecasts = tuple(_forecast(plan, made, stand_in, runs, tell) for plan in plans)
     return Rehearsal(
         stand_in=stand_in.name,
@@ -114,7 +116,7 @@ def rehearse(
         classes=len(stand_in.pool.classes),
         pool_classes=len(made.parts.pool.classes),
         runs=runs,
-        pool_size=len(made.parts.pool),
+        pool_size=made.parts.pool.unit_count,
         labelling_budget=plans[0].setting.labelling_budget,
         majority=_majority(stand_in),
         encoding_seconds=_encoding_seconds(made.parts),
@@ -143,7 +145,7 @@ def _source(source: Path, settings: Sequence[str], tell: Callable[[str], None]) 
 def _plan(made: FilledIn, epsilon: float, recorded: Plan | None) -> Plan:
     if recorded is not None and epsilon == recorded.setting.target_epsilon:
         return recorded
-    return made.request_for(epsilon).plan(len(made.parts.pool))
+    return made.request_for(epsilon).plan(made.parts.pool.unit_count)
 
 
 def _random_labels(made: FilledIn, plan: Plan) -> PlanRequest:
@@ -187,7 +189,11 @@ def _forecast(plan: Plan, made: FilledIn, stand_in: StandIn, runs: int, tell: Ca
 
 def _run(plan: Plan, made: FilledIn, stand_in: StandIn, *, seed: int) -> Sequence[Any]:
     """One simulated campaign in a folder that is removed afterwards; what was measured after each phase."""
-    pool = stand_in.filling(plan.setting.pool_size, seed)
+    pool, held_out = stand_in.filling(plan.setting.pool_size, seed), stand_in.test
+    if plan.setting.unit != RECORD:
+        # A stand-in has one record for each unit.
+        pool = with_units(pool, pool.ids.tolist(), name=plan.setting.unit, records=1)
+        held_out = in_no_unit_of_a_pool(held_out)
     acquisition = replace(made.parts.acquisition, classes=len(pool.classes), multi_label=pool.multi_label)
     with tempfile.TemporaryDirectory(prefix="dpal-rehearsal-") as place:
         campaign = Campaign.create(
@@ -197,7 +203,7 @@ def _run(plan: Plan, made: FilledIn, stand_in: StandIn, *, seed: int) -> Sequenc
             model=lambda: _model(made.config, made.parts, stand_in, seed),
             acquisition=acquisition,
             oracle="simulated",
-            evaluation=stand_in.test,
+            evaluation=held_out,
             evaluation_is_public=True,
             training=asdict(made.config.training),
             text=made.config.text,

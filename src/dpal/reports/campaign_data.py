@@ -9,6 +9,8 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
 from dpal.planning.promises import WORDS, by_phase, expected_labels
+from dpal.planning.setting import RECORD
+from dpal.planning.unit_words import unit_sentence
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.held_out_data import held_out_data, measurements
 from dpal.reports.plain_words import exactly, little_because, worst_case
@@ -33,19 +35,23 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
         "promise": _promise(status.stage, plan, verification.holds, verification.is_private),
-        "worst_case": worst_case(plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
+        "worst_case": worst_case(
+            plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size, plan.setting.unit
+        )
         if verification.holds and verification.is_private
         else None,
         "protects_little": _little(plan) is not None,
         "selections": plan.setting.promise,
         "selections_in_words": words.in_full if verification.is_private else None,
+        "unit": plan.setting.unit,
+        "unit_in_words": unit_sentence(plan.setting.unit) if verification.is_private else None,
         "status": _public_status(status),
         "verification": verification.to_json(),
         "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         "encoder": status.encoder,
-        "labels_by_phase": labels_by_phase(state.groups, plan),
+        "labels_by_phase": labels_by_phase(state.asked, plan),
         "labels_are_planned": labels_are_planned(plan),
         "labels_in_all": sum(expected_labels(plan)) if labels_are_planned(plan) else status.asked,
         "metrics": measurements(state.evaluated),
@@ -54,7 +60,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "internal": {
             "stage": status.stage,
             "next_step": status.next_step,
-            "labels_by_phase": by_phase(plan, [len(group) for group in state.groups]),
+            "labels_by_phase": by_phase(plan, [len(chosen) for chosen in state.asked]),
             "labels": {name: count for name, count in internal_counts.items() if isinstance(count, int)},
             "phases_trained": [
                 {"phase": fact.phase + 1, "engine": fact.engine, "seconds": fact.seconds} for fact in state.trained
@@ -68,6 +74,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
             promise=plan.setting.promise,
             accountant=plan.setting.accountant,
             foreign_code=state.created.foreign_code,
+            unit=plan.setting.unit,
         ),
         "how_to_verify": "dpal verify CAMPAIGN",
     }
@@ -109,6 +116,10 @@ def labels_are_planned(plan: Plan) -> bool:
     return plan.setting.promise == INSIDE
 
 
+def _any_one(unit: str) -> str:
+    return "any one record was" if unit == RECORD else f"the records of any one {unit} were"
+
+
 def _promise(stage: str, plan: Plan, holds: bool, is_private: bool) -> str:
     setting = plan.setting
     if not is_private:
@@ -123,10 +134,12 @@ def _promise(stage: str, plan: Plan, holds: bool, is_private: bool) -> str:
         return f"{little} The promise is no stronger than {promised}, for training and selection together."
     kept = "was kept" if stage == "finished" else "has been kept so far"
     return (
-        "Someone who sees everything that this campaign releases can tell at most as much about whether any one record "
-        f"was used as {promised} differential privacy allows, for training and selection together. This promise {kept}."
+        "Someone who sees everything that this campaign releases can tell at most as much about whether "
+        f"{_any_one(setting.unit)} used as {promised} differential privacy allows, for training and selection "
+        f"together. This promise {kept}."
     )
 
 
 def _little(plan: Plan) -> str | None:
-    return little_because(plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
+    setting = plan.setting
+    return little_because(setting.target_epsilon, setting.target_delta, setting.pool_size, setting.unit)

@@ -8,6 +8,7 @@ from rich.text import Text
 from dpal.campaign.status import Status
 from dpal.campaign.verification import Verification
 from dpal.planning.promises import WORDS
+from dpal.planning.unit_words import plural, unit_sentence, whether_used
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly, guess_sentence, little_because
 
@@ -26,7 +27,9 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
     given_up = "".join(f", phase {phase} given up" for phase in status.phases_given_up)
     table.add_row("phases", f"{status.phases_done} of {status.phases} trained{given_up}")
     numbers = "" if status.asked is None else f"; {_numbers(status.asked, status.retired)}"
-    table.add_row("pool", f"{status.pool_size:,} records{numbers}")
+    table.add_row("pool", f"{status.pool_size:,} {plural(status.unit)}{numbers}")
+    if (of_unit := unit_sentence(status.unit)) is not None:
+        table.add_row("unit", Text(of_unit))
     if status.is_private:
         table.add_row("promise", WORDS[status.selections].short)
     table.add_row(
@@ -34,9 +37,11 @@ def status_view(status: Status, running: str | None = None) -> RenderableType:
         f"ε {rounded_up(status.epsilon_spent, 4):.4f} of {exactly(status.epsilon_budget)} at "
         f"δ = {exactly(status.target_delta)}, spent by all charges so far",
     )
-    if (little := little_because(status.epsilon_budget, status.target_delta, status.pool_size)) is not None:
-        words = f"{little} {guess_sentence(status.epsilon_budget, status.target_delta)}"
-        table.add_row("", Text(words, style="bold red"))
+    if (
+        little := little_because(status.epsilon_budget, status.target_delta, status.pool_size, status.unit)
+    ) is not None:
+        guess = guess_sentence(status.epsilon_budget, status.target_delta, whether=whether_used(status.unit))
+        table.add_row("", Text(f"{little} {guess}", style="bold red"))
     if status.encoder is not None:
         table.add_row("encoder", Text(status.encoder))
     for metrics, words in zip(status.metrics, status.held_out_in_words, strict=True):
@@ -54,7 +59,7 @@ def _internal(status: Status) -> RenderableType:
     internal = status.internal
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     if internal.asked is not None:
-        table.add_row("records", _numbers(internal.asked, internal.retired))
+        table.add_row(plural(status.unit), _numbers(internal.asked, internal.retired))
     table.add_row(
         "labels",
         f"{internal.labelled:,} given, {internal.waiting_for_labels:,} missing, {internal.skipped:,} skipped, "

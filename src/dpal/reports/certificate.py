@@ -20,15 +20,15 @@ from dpal.planning.certification import read_plan
 from dpal.planning.documents import require_same
 from dpal.planning.plan import Plan
 from dpal.planning.promises import WORDS, released_words
+from dpal.planning.unit_words import adjacency, unit_sentence
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.plain_words import exactly, little_because, worst_case
+from dpal.reports.several_records import SeveralRecordsRow, certified_rows, checked_rows, section_of
 from dpal.reports.signature import PUBLIC_KEY, SIGNATURE, checked_signature
 from dpal.selection.registry import selection_from_json
 
-VERSION = 4
-ADJACENCY = "zero-out: one record replaced by a blank"
-UNIT = "one record"
+VERSION = 5
 # ε is stated with this many decimals, rounded up; a stated ε may be this much above the recomputed one.
 _DIGITS, _SLACK = 6, 2e-6
 # What cannot be recomputed from the plan and the charges. Hashes guard it against accidental edits.
@@ -82,7 +82,7 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
     }
     if state.created.encoder is not None:
         stated[_ENCODER] = dict(state.created.encoder) | {"in_words": encoder_words(state.created.encoder)}
-    return _document(plan, ledger, _Epsilons.of(plan, ledger).rounded_up(), stated)
+    return _document(plan, ledger, _Epsilons.of(plan, ledger).rounded_up(), certified_rows(plan, ledger), stated)
 
 
 def _model_sha256(state: State) -> str | None:
@@ -92,7 +92,13 @@ def _model_sha256(state: State) -> str | None:
     return state.trained[-1].export_sha256
 
 
-def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str, Any]) -> dict[str, Any]:
+def _document(
+    plan: Plan,
+    ledger: Ledger,
+    spent: _Epsilons,
+    several: Sequence[SeveralRecordsRow],
+    stated: Mapping[str, Any],
+) -> dict[str, Any]:
     """The whole certificate from the plan, the charges, their ε and what is only stated."""
     setting, words = plan.setting, WORDS[plan.setting.promise]
     is_complete = len(ledger.phases) == len(plan.phases)
@@ -101,27 +107,32 @@ def _document(plan: Plan, ledger: Ledger, spent: _Epsilons, stated: Mapping[str,
         "version": VERSION,
         **stated,
         "statement": _statement(spent.campaign, plan, complete=is_complete, given_up=stated["given_up"]),
-        "worst_case": worst_case(setting.target_epsilon, setting.target_delta, setting.pool_size),
+        "worst_case": worst_case(setting.target_epsilon, setting.target_delta, setting.pool_size, setting.unit),
         "selections": setting.promise,
         "selections_in_short": words.short,
         "selections_in_words": words.meaning,
+        "unit_in_words": unit_sentence(setting.unit),
         "complete": is_complete,
         "epsilon": spent.campaign,
         "epsilon_budget": setting.target_epsilon,
         "delta": setting.target_delta,
-        "unit": UNIT,
-        "adjacency": ADJACENCY,
+        "unit": f"one {setting.unit}",
+        "adjacency": f"zero-out: {adjacency(setting.unit)}",
         "accountant": setting.accountant,
         "accounting": setting.accounting,
         "groups": [
-            {"group": number, "records_planned": plan.groups[number].size, "epsilon": epsilon}
+            {"group": number, "units_planned": plan.groups[number].size, "epsilon": epsilon}
             for number, epsilon in enumerate(spent.groups)
         ],
+        "several_records": section_of(several),
         "mechanisms": _mechanisms(ledger),
         "released": released_words(plan),
         "not_released": list(words.not_released),
         "assumptions": assumptions_of(
-            promise=setting.promise, accountant=setting.accountant, foreign_code=stated["foreign_code"]
+            promise=setting.promise,
+            accountant=setting.accountant,
+            foreign_code=stated["foreign_code"],
+            unit=setting.unit,
         ),
         "plan_hash": plan_hash(plan.to_json()),
         "charges": {
@@ -168,15 +179,15 @@ def _statement(epsilon: float, plan: Plan, *, complete: bool, given_up: Sequence
     time = "The whole plan has been carried out." if complete else "The plan has been partly carried out."
     ended = "".join(f" Phase {phase} was charged and then given up, so it has no model." for phase in given_up)
     spent = f"ε = {epsilon:.{_DIGITS}f}, δ = {exactly(setting.target_delta)}"
-    little = little_because(setting.target_epsilon, setting.target_delta, setting.pool_size)
+    little = little_because(setting.target_epsilon, setting.target_delta, setting.pool_size, setting.unit)
     if little is not None:
         return (
             f"{little} {time}{ended} The bound for everything released so far is ({spent}), of the "
             f"ε = {exactly(setting.target_epsilon)} that the plan may spend."
         )
     return (
-        f"{time}{ended} Everything released so far satisfies ({spent}) differential privacy for every single record, "
-        f"within the promise of ε = {exactly(setting.target_epsilon)}."
+        f"{time}{ended} Everything released so far satisfies ({spent}) differential privacy for every single "
+        f"{setting.unit}, within the promise of ε = {exactly(setting.target_epsilon)}."
     )
 
 
@@ -210,13 +221,19 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
         _require_planned(plan, ledger)
         true = _Epsilons.of(plan, ledger)
         _require_no_lower(stated, true)
-        same = _document(plan, ledger, stated, {name: content[name] for name in names})
+        several = checked_rows(content["several_records"], certified_rows(plan, ledger))
+        same = _document(plan, ledger, stated, several, {name: content[name] for name in names})
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InvalidArgument("the certificate", f"incomplete ({error})", "complete") from error
     # The plan was certified above; recomputed on another machine, its last digits may differ.
     same |= {"plan": content["plan"], "plan_hash": plan_hash(content["plan"])}
     require_same("the certificate", content, same)
     return true.campaign
+
+
+def charged_by(document: Mapping[str, Any]) -> tuple[Plan, Ledger]:
+    """The plan of a certificate, certified again, and what was charged of it."""
+    return read_plan(json.dumps(document["plan"])), _ledger(document["charges"])
 
 
 def _ledger(charges: Mapping[str, Any]) -> Ledger:

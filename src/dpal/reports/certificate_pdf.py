@@ -14,7 +14,7 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from dpal.reports.figures import COLOURS, RC
-from dpal.reports.plain_words import LITTLE, exactly, parameter, spaced
+from dpal.reports.plain_words import LITTLE, exactly, parameter, percent_at_most, right_guesses, spaced
 from dpal.reports.signature import checked_signature
 
 # A4, in inches.
@@ -84,8 +84,15 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     if (encoder := certificate.get("encoder")) is not None:
         second.heading("Public encoder")
         second.paragraph(f"{encoder['in_words']} Its weights: {encoder['weights']}, SHA-256 {encoder['sha256']}.")
+    if (of_unit := certificate["unit_in_words"]) is not None:
+        second.heading("Whom it protects")
+        second.paragraph(of_unit)
+    if (several := certificate["several_records"]) is not None:
+        second.heading("Several records of one person")
+        second.paragraph(several["in_words"])
+        second.rows([_several(row, certificate["delta"]) for row in several["rows"]])
     second.heading("Assumptions")
-    second.bullets(certificate["assumptions"], between=0.5)
+    second.bullets(certificate["assumptions"], between=0.1)
     second.heading("Check it")
     second.paragraph(
         f"{certificate['verify_with']} recomputes every ε on these pages from the JSON file that belongs to them, "
@@ -110,6 +117,16 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
 def _signer(certificate: Mapping[str, Any]) -> str:
     signature = checked_signature(certificate)
     return "not signed" if signature is None else f"key {signature.fingerprint}"
+
+
+def _several(row: Mapping[str, Any], delta: float) -> str:
+    if row["epsilon"] is None:
+        return f"{row['records']} records: {row['in_words']}"
+    right = percent_at_most(right_guesses(row["epsilon"], delta))
+    return (
+        f"{row['records']} records: ε = {row['epsilon']:.4f} ({row['bound']} bound). A guess that is right 50% of the "
+        f"time becomes right at most {right} of the time."
+    )
 
 
 def _mechanism(mechanism: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ def run_of(folder: Path | str, method: str | None = None) -> Run:
     return Run(
         method=method or f"{plan.planner}, {selection}",
         folder=str(folder),
-        labels=tuple(labels_by_phase(state.groups, plan)[fact.phase] for fact in state.evaluated),
+        labels=tuple(labels_by_phase(state.asked, plan)[fact.phase] for fact in state.evaluated),
         labels_are_planned=labels_are_planned(plan),
         metrics=tuple(dict(fact.metrics) for fact in state.evaluated),
         epsilon=plan.setting.target_epsilon,

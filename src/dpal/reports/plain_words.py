@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 
+from dpal.planning.unit_words import plural, whether_used
 from dpal.privacy.rounding import rounded_up
 
 # Above this ε the bound says almost nothing: the worst case is a guess that is right 99.995% of the time.
@@ -10,7 +11,7 @@ LARGEST_EPSILON = 10.0
 ASKED = "labels asked for"
 LITTLE = "This protects little"
 _WORST_CASE = (
-    "This is the worst case, against someone who knows every other record and sees everything that is released"
+    "This is the worst case, against someone who knows every other {unit} and sees everything that is released"
 )
 
 
@@ -47,10 +48,10 @@ def right_guesses(epsilon: float, delta: float) -> float:
     return 1.0 - (1.0 - min(delta, 1.0)) * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
 
 
-def guess_sentence(epsilon: float, delta: float) -> str:
+def guess_sentence(epsilon: float, delta: float, *, whether: str = "a certain record was used") -> str:
     """The worst case as a number that anyone can judge."""
     return (
-        "Someone who would guess right 50% of the time whether a certain record was used could guess right "
+        f"Someone who would guess right 50% of the time whether {whether} could guess right "
         f"{_how_often(right_guesses(epsilon, delta))}."
     )
 
@@ -69,19 +70,20 @@ def _how_often(probability: float) -> str:
     return f"every time ({percent})" if percent == "100%" else f"at most {percent} of the time"
 
 
-def worst_case(epsilon: float, delta: float, records: int) -> str:
+def worst_case(epsilon: float, delta: float, records: int, unit: str = "record") -> str:
     """The worst case and how to read it, with no comforting words where the promise protects little."""
+    start = f"{guess_sentence(epsilon, delta, whether=whether_used(unit))} {_WORST_CASE.format(unit=unit)}"
     if little_because(epsilon, delta, records) is not None:
-        return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}. The promise rules out no more than that."
-    return f"{guess_sentence(epsilon, delta)} {_WORST_CASE}; measured attacks on ordinary records do far worse."
+        return f"{start}. The promise rules out no more than that."
+    return f"{start}; measured attacks on ordinary records do far worse."
 
 
-def little_because(epsilon: float, delta: float, records: int) -> str | None:
+def little_because(epsilon: float, delta: float, records: int, unit: str = "record") -> str | None:
     """Why a promise protects little, or None if it protects well."""
     reasons: list[str] = []
     if epsilon > LARGEST_EPSILON:
         reasons.append(f"ε = {exactly(epsilon)} is above {LARGEST_EPSILON:g}")
     # With probability δ everything may be revealed: above 1/n, even publishing a random record keeps the promise.
     if delta > 1.0 / records:
-        reasons.append(f"δ = {exactly(delta)} is above 1 / {records:,}, the number of records")
+        reasons.append(f"δ = {exactly(delta)} is above 1 / {records:,}, the number of {plural(unit)}")
     return f"{LITTLE}: {' and '.join(reasons)}." if reasons else None

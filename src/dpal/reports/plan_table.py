@@ -11,6 +11,8 @@ from rich.text import Text
 from dpal.planning.objective import objective
 from dpal.planning.plan import Plan
 from dpal.planning.promises import WORDS, expected_labels
+from dpal.planning.setting import RECORD
+from dpal.planning.unit_words import adjacency, plural, unit_sentence
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.plain_words import exactly, little_because, parameter, worst_case
 from dpal.selection.cut import CutSelection
@@ -54,13 +56,21 @@ def plan_view(plan: Plan) -> RenderableType:
 def _promise(plan: Plan) -> Text:
     setting = plan.setting
     return Text.from_markup(
-        f"[bold]{escape(plan.planner)}[/bold]: every record ends within "
+        f"[bold]{escape(plan.planner)}[/bold]: every {escape(setting.unit)} ends within "
         f"ε = [bold]{rounded_up(plan.epsilon, 4):.4f}[/bold] of {exactly(setting.target_epsilon)} "
         f"at δ = {exactly(setting.target_delta)} ({setting.accountant}, "
-        f"{setting.accounting} accounting, one record blanked out)\n"
-        f"pool {setting.pool_size:,}, labels {_labels(plan)}, "
+        f"{setting.accounting} accounting, {escape(adjacency(setting.unit))})\n"
+        f"{_pool(plan)}, "
         f"steps {sum(phase.steps for phase in plan.phases):,}"
     )
+
+
+def _pool(plan: Plan) -> str:
+    setting = plan.setting
+    if setting.unit == RECORD:
+        return f"pool {setting.pool_size:,}, labels {_labels(plan)}"
+    many = escape(plural(setting.unit))
+    return f"pool {setting.pool_size:,} {many}, {many} to label {_labels(plan)}"
 
 
 def _labels(plan: Plan) -> str:
@@ -73,11 +83,19 @@ def _meaning(plan: Plan) -> list[RenderableType]:
     """What the promise means in the worst case; nothing if the selection is not private anyway."""
     if not plan.selection_is_private:
         return []
-    promise = (plan.setting.target_epsilon, plan.setting.target_delta, plan.setting.pool_size)
+    setting = plan.setting
+    promise = (setting.target_epsilon, setting.target_delta, setting.pool_size, setting.unit)
     little = little_because(*promise)
     warning = [] if little is None else [Panel(Text(little, style="bold red"), border_style="red")]
-    words = WORDS[plan.setting.promise]
-    return [*warning, Text(worst_case(*promise)), Text(f"{words.short}\n", style="bold"), Text(f"{words.meaning}\n")]
+    words, of_unit = WORDS[setting.promise], unit_sentence(setting.unit)
+    unit = [] if of_unit is None else [Text(of_unit, style="bold")]
+    return [
+        *warning,
+        *unit,
+        Text(worst_case(*promise)),
+        Text(f"{words.short}\n", style="bold"),
+        Text(f"{words.meaning}\n"),
+    ]
 
 
 def _mean(plan: Plan) -> list[RenderableType]:
@@ -87,8 +105,8 @@ def _mean(plan: Plan) -> list[RenderableType]:
     alone = rounded_up(setting.certifier.epsilon(setting.before, setting.target_delta), 4)
     return [
         Text(
-            f"First, a private mean of the features of all {setting.pool_size:,} records is released: noise multiplier "
-            f"{setting.mean.noise_multiplier:g}, ε = {alone:.4f} by itself, part of every ε below.\n"
+            f"First, a private mean of the features of all {setting.pool_size:,} {plural(setting.unit)} is released: "
+            f"noise multiplier {setting.mean.noise_multiplier:g}, ε = {alone:.4f} by itself, part of every ε below.\n"
         )
     ]
 
@@ -161,7 +179,7 @@ def _selections(plan: Plan) -> Table:
 def _spending(plan: Plan) -> Table:
     table = Table(title="ε after each phase", title_justify="left")
     table.add_column("group", justify="right")
-    table.add_column("records", justify="right")
+    table.add_column(plural(plan.setting.unit), justify="right")
     shown = _shown(len(plan.phases))
     for phase in shown:
         table.add_column("…" if phase is None else f"phase {phase + 1}", justify="right")

@@ -10,7 +10,7 @@ from dpal.errors import DpalError
 
 BY_NAME = {question.name: question for question in QUESTIONS}
 # Where the records are and what the classes are called only the person knows.
-WITHOUT_A_DEFAULT = {"place", "held_out_labels", "classes"}
+WITHOUT_A_DEFAULT = {"place", "held_out_labels", "classes", "unit_is"}
 FOLDER = {"source": "image-folder", "place": "/scans"}
 DIGITS = {"source": "digits", "model": "resnet9", "selections": "inside", "epsilon": 8.0}
 
@@ -60,10 +60,14 @@ def test_what_is_asked_follows_from_the_source() -> None:
     assert not applies("held_out_is_public", table | {"held_out": None})
 
 
-def test_several_records_of_one_person_are_explained() -> None:
-    question = BY_NAME["several_records"]
-    assert "The promise is per record" in question.after(True)
-    assert question.after(False) == ""
+UNITS = ("unit_word", "unit_from", "unit_is", "unit_records", "one_label")
+
+
+def test_who_the_records_belong_to_is_asked_where_several_belong_to_one_person() -> None:
+    answers = FOLDER | {"several_records": True, "unit_word": "patient", "unit_from": "pattern"}
+    assert all(applies(name, answers) for name in UNITS)
+    assert not any(applies(name, FOLDER | {"several_records": False}) for name in UNITS)
+    assert "patient" in BY_NAME["unit_from"].text(answers)  # type: ignore[operator]
 
 
 def test_a_held_out_set_that_is_not_public_is_explained() -> None:

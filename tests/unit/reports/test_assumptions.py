@@ -1,15 +1,15 @@
 import pytest
 
 from dpal.planning.promises import WORDS
-from dpal.reports.assumptions import ASSUMPTIONS, assumptions_of
+from dpal.reports.assumptions import ASSUMPTIONS, assumptions_of, per_unit
 
 
 @pytest.mark.parametrize("promise", ["inside", "released"])
 def test_the_accountant_and_foreign_code_add_theirs(promise: str) -> None:
-    both = [*WORDS[promise].assumptions, *ASSUMPTIONS]
-    assert assumptions_of(promise=promise, accountant="rdp", foreign_code=()) == both
+    both = [*WORDS[promise].assumptions, *per_unit("record"), *ASSUMPTIONS]
+    assert assumptions_of(promise=promise, accountant="rdp", foreign_code=(), unit="record") == both
     code = ("clinic.models:net", "clinic.scores:Own")
-    stated = assumptions_of(promise=promise, accountant="pld", foreign_code=code)
+    stated = assumptions_of(promise=promise, accountant="pld", foreign_code=code, unit="record")
     assert stated[:-2] == both
     assert "not proven" in stated[-2]
     assert "not part of dpal" in stated[-1]
@@ -18,7 +18,7 @@ def test_the_accountant_and_foreign_code_add_theirs(promise: str) -> None:
 
 def test_each_promise_takes_its_own_for_granted() -> None:
     inside, released = (
-        " ".join(assumptions_of(promise=promise, accountant="rdp", foreign_code=()))
+        " ".join(assumptions_of(promise=promise, accountant="rdp", foreign_code=(), unit="record"))
         for promise in ("inside", "released")
     )
     for words in (
@@ -33,3 +33,14 @@ def test_each_promise_takes_its_own_for_granted() -> None:
     assert "drawn at random without looking" in inside
     assert "which records were chosen" in released
     assert "which records were chosen" not in inside
+
+
+def test_the_unit_is_what_is_compared() -> None:
+    records, patients = (
+        " ".join(assumptions_of(promise="inside", accountant="rdp", foreign_code=(), unit=unit))
+        for unit in ("record", "patient")
+    )
+    assert "The unit of privacy is one record" in records
+    assert "The unit of privacy is one record" not in patients
+    assert "one patient, with all of their records" in patients
+    assert "named by the operator" in patients

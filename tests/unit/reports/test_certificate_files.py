@@ -30,7 +30,7 @@ def test_what_is_written_is_read_and_checked(desk: Path) -> None:
     file = desk / "c.pdf.json"
     document = read_certificate(file)
     assert (desk / "c.pdf").read_bytes().startswith(b"%PDF")
-    assert document["assumptions"] == assumptions_of(promise="inside", accountant="rdp", foreign_code=())
+    assert document["assumptions"] == assumptions_of(promise="inside", accountant="rdp", foreign_code=(), unit="record")
     checked = check_certificate(file, key=desk / "keys/public.pem", model=desk / "model.safetensors")
     assert document["epsilon"] - 1e-6 <= checked.epsilon <= document["epsilon"]
     assert checked.signature is not None

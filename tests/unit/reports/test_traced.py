@@ -91,13 +91,14 @@ def test_every_line_on_the_certificates_pages(certificate: dict[str, Any]) -> No
     assert untraced_lines(certificate) == set()
 
 
+@pytest.mark.parametrize("unit", ["record", "patient"])
 @pytest.mark.parametrize("promise", ["inside", "released"])
-def test_every_assumption(promise: str) -> None:
+def test_every_assumption(promise: str, unit: str) -> None:
     table = traced("Assumptions, on certificate and report")
-    for assumption in assumptions_of(promise=promise, accountant="pld", foreign_code=()):
+    for assumption in assumptions_of(promise=promise, accountant="pld", foreign_code=(), unit=unit):
         assert assumption in table
-    (foreign,) = set(assumptions_of(promise=promise, accountant="rdp", foreign_code=("a:b",))) - set(
-        assumptions_of(promise=promise, accountant="rdp", foreign_code=())
+    (foreign,) = set(assumptions_of(promise=promise, accountant="rdp", foreign_code=("a:b",), unit=unit)) - set(
+        assumptions_of(promise=promise, accountant="rdp", foreign_code=(), unit=unit)
     )
     assert foreign.removesuffix("a:b.") + "…" in table
 
