@@ -18,7 +18,8 @@ IDS = ["b/2", "a,1", "c;3", 'd"4', "0005", "e 6"]
 
 def exported(pool: Pool, ids: list[str], folder: Path) -> Path:
     """Under their own ids; opaque names have tests of their own."""
-    return label_files.write_label_files(pool, ids, folder, names=OwnNames(frozenset(pool.ids.tolist())))
+    questions = [label_files.Question(name=record_id, ids=(record_id,)) for record_id in ids]
+    return label_files.write_label_files(pool, questions, folder)
 
 
 def answers_in(file: Path, pool: Pool, asked: set[str]) -> dict[str, object]:
