@@ -57,6 +57,13 @@ class MissingData(DpalError):
     """Files that are not where they were looked for; the message says which files to put where."""
 
 
+class NotForYou(DpalError):
+    """Something that does not exist, or that this person may not see: which of the two is not said."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing here for you.")
+
+
 class MissingPackage(DpalError):
     """An optional package is not installed; the message has the command that installs it."""
 

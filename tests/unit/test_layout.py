@@ -17,6 +17,10 @@ WITHOUT_A_SOURCE: dict[str, str] = {
 }
 # Sources without a test file of the same name: where they are tested, and why there.
 WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
+    "campaign/recorded_answers.py": (
+        "unit/campaign/test_labelling.py",
+        "the one door for answers, met by everything that brings answers",
+    ),
     "campaign/status.py": (
         "unit/campaign/test_verification.py",
         "what status shows is compared with what verify computes, at every step of a campaign",

@@ -16,10 +16,12 @@ from dpal.campaign.changed_config import require_recorded
 from dpal.campaign.config import CampaignConfig, Text, checked_config, read_config, training_section
 from dpal.campaign.fingerprints import Contents
 from dpal.campaign.given_up_phase import Abandoned
+from dpal.campaign.intake import take_in
 from dpal.campaign.layout import CONFIG
 from dpal.campaign.leftovers import has_leftovers
 from dpal.campaign.lock import writer_of
 from dpal.campaign.reader import Reader
+from dpal.campaign.recorded_answers import asked_units
 from dpal.campaign.simulated_scores import simulated_scores
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
@@ -291,8 +293,17 @@ class Campaign:
         """
         contents = self.contents() if self.reader.known_state().created.unit is not None else None
         with writing(self.reader) as writer:
-            units = {} if contents is None else labelling.asked_units(writer.state, contents)
+            take_in(writer, self.contents)
+            units = {} if contents is None else asked_units(writer.state, contents)
             return labelling.add_answers(writer, answers, source=source, units=units)
+
+    def take_in(self) -> int:
+        """Record what people have answered on the labelling page since the last time; returns how many entries.
+
+        `run` does the same before each step.
+        """
+        with writing(self.reader) as writer:
+            return take_in(writer, self.reader.contents)
 
     def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
         """Record the answers of a filled-in table, all or none; returns the counts of `add_answers`."""

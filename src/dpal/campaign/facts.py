@@ -120,12 +120,32 @@ class Selected(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(Fact):
-    """Answers of experts, from one import or one call of an oracle; an id that was answered before is corrected."""
+    """Answers of experts, from an import, an oracle or the labelling page; an id that was answered before is corrected.
+
+    None: the record has no answer any more, because it was taken back or because experts differ.
+    """
 
     kind: ClassVar[str] = "answered"
     source: str
-    answers: Mapping[str, Answer] = field(repr=False)
+    answers: Mapping[str, Answer | None] = field(repr=False)
     # Random: the hash of the chain is shown, and without this it would confirm a correctly guessed label.
+    salt: str = field(repr=False, default_factory=fresh_salt)
+    # From the labelling page: what each person said (Opinion.to_json), and up to where the inbox is taken in.
+    opinions: tuple[Mapping[str, Any], ...] = field(repr=False, default=())
+    inbox: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged(Fact):
+    """Who labels, who sees what, and the rule for several answers, from now on (Arrangement.to_json)."""
+
+    kind: ClassVar[str] = "arranged"
+    people: tuple[Mapping[str, Any], ...] = field(repr=False)
+    see: str
+    overlap: float
+    rule: str
+    # Up to where the inbox is taken in.
+    inbox: int
     salt: str = field(repr=False, default_factory=fresh_salt)
 
 
@@ -250,6 +270,7 @@ KINDS: dict[str, type[Fact]] = {
         ChargedTraining,
         Selected,
         Answered,
+        Arranged,
         Closed,
         Produced,
         Trained,
@@ -274,7 +295,9 @@ def from_text(kind: str, text: str) -> Fact:
         body = cast("dict[str, Any]", json.loads(text))
         made = {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
         if kind == Answered.kind:
-            made["answers"] = {name: answer_from_json(value) for name, value in body["answers"].items()}
+            made["answers"] = {
+                name: None if value is None else answer_from_json(value) for name, value in body["answers"].items()
+            }
         return KINDS[kind](**made)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedCampaign(f"A fact of the kind {kind!r} cannot be read ({type(error).__name__}).") from error

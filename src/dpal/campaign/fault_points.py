@@ -28,6 +28,8 @@ POINTS = (
     "labels.asked",
     "labels.answered",
     "labels.recorded",
+    "inbox.in-transaction",
+    "inbox.committed",
     "import.checked",
     "import.recorded",
     "train.before-charge",

@@ -1,13 +1,15 @@
-"""How labels get into a campaign: the one door for all answers, and the table that people fill in."""
+"""Answers from functions and from the table that people fill in."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign_pool import campaign_pool, checked_records
-from dpal.campaign.facts import Answered, Closed
+from dpal.campaign.facts import Closed
 from dpal.campaign.fingerprints import Contents
+from dpal.campaign.intake import take_in
 from dpal.campaign.reader import Reader
+from dpal.campaign.recorded_answers import asked_units, record_answers
 from dpal.campaign.state import State, WaitForLabels, next_step
 from dpal.campaign.writer import Writer, writing
 from dpal.data import Pool
@@ -39,45 +41,13 @@ def add_answers(
     return record_answers(writer, checked, source=source)
 
 
-def record_answers(writer: Writer, answers: Mapping[str, Answer], *, source: str) -> dict[str, int]:
-    """Record checked answers, all or none; returns how many were new, corrected, unchanged, or about withdrawn records.
-
-    Every answer enters a campaign here. Answers about withdrawn records are counted and not recorded.
-    """
-    state = writer.state
-    asked = {record_id for group in state.groups for record_id in group}
-    checked = {record_id: answer for record_id, answer in answers.items() if record_id not in state.withdrawn}
-    if strangers := [f"the id {record_id!r} was not asked for" for record_id in checked if record_id not in asked]:
-        raise labels_refused(f"the answers from {source}", strangers)
-    changed = {record_id: answer for record_id, answer in checked.items() if state.answers.get(record_id) != answer}
-    if changed:
-        writer.add(Answered(source=source, answers=changed))
-    new = sum(record_id not in state.answers for record_id in changed)
-    return {
-        "new": new,
-        "corrected": len(changed) - new,
-        "unchanged": len(checked) - len(changed),
-        "withdrawn": len(answers) - len(checked),
-    }
-
-
-def asked_units(state: State, contents: Contents) -> dict[str, tuple[str, ...]]:
-    """The records that were asked for of each unit, where people give one label for all of them; otherwise nothing."""
-    if contents.units is None or state.created.unit is None or not state.created.unit["one_label"]:
-        return {}
-    unit_of = dict(zip(contents.ids, contents.units, strict=True))
-    records: dict[str, tuple[str, ...]] = {}
-    for record_id in (record_id for group in state.groups for record_id in group):
-        records[unit_of[record_id]] = (*records.get(unit_of[record_id], ()), record_id)
-    return records
-
-
 def import_labels(reader: Reader, file: Path, pool: Pool) -> dict[str, int]:
     """Take the answers of a filled-in table, all or none; returns the counts of `record_answers`."""
     contents = reader.contents()
     state = reader.known_state()
     pool = campaign_pool(pool, state, contents, folder=reader.folder)
     with writing(reader) as writer:
+        take_in(writer, lambda: contents)
         state = writer.state
         units = asked_units(state, contents)
         if units:
@@ -128,6 +98,7 @@ def _questions(reader: Reader, state: State, contents: Contents, waiting: list[s
 def close_round(reader: Reader) -> int:
     """Continue without the missing answers, which may still come later; returns how many are missing."""
     with writing(reader) as writer:
+        take_in(writer, reader.contents)
         step = next_step(writer.state, reader.schedule)
         if not isinstance(step, WaitForLabels):
             return 0

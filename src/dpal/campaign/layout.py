@@ -11,6 +11,12 @@ CONFIG = "campaign.yaml"
 NEXT_CONFIG = "campaign.yaml.next"
 # Ids and fingerprints of all records.
 CONTENTS = "contents.db"
+# Answers from the labelling page, until the writer takes them in.
+INBOX = "inbox.db"
+# What the people who label are told, and examples.
+GUIDELINES = "guidelines"
+# How far the step under way has come.
+PROGRESS = "progress.json"
 # The ε of all charges so far, to save recomputing it.
 SPENT = "campaign.spent"
 # The lock of the one writer, and who it is.

@@ -29,13 +29,14 @@ from dpal.campaign.fingerprints import Contents, write_stamps
 from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.going_on import go_on, require_stopped
 from dpal.campaign.held_out import guarded, require_held_out, require_separate_units
-from dpal.campaign.labelling import record_answers
+from dpal.campaign.intake import take_in
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
+from dpal.campaign.recorded_answers import record_answers
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
@@ -137,8 +138,9 @@ class Runner:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents(), nullcontext)
             require_stopped(stopped_after(writer.state, self.schedule), settings)
+            take_in(writer, self.reader.contents)
             while self._may_go_on(writer, past_chance, settings) and self._one_step(writer):
-                pass
+                take_in(writer, self.reader.contents)
             return status_of(self.folder, writer.state, self.plan)
 
     def _may_go_on(self, writer: Writer, past_chance: bool, settings: Sequence[str]) -> bool:

@@ -1,11 +1,12 @@
 """The state of a campaign: a pure fold over its facts. And the next step: a pure function of the state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dpal.campaign.facts import (
     Answered,
+    Arranged,
     ChargedMean,
     ChargedSelection,
     ChargedTraining,
@@ -27,6 +28,7 @@ from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.store import Recorded
 from dpal.errors import DamagedCampaign
 from dpal.labels.answers import NO_LABEL, Answer, is_answer
+from dpal.labels.people import Arrangement, Opinion
 from dpal.planning.plan import Schedule
 
 Charge: TypeAlias = ChargedMean | ChargedSelection | ChargedTraining
@@ -64,6 +66,13 @@ class State:
     resumed: int = 0
     corrections: int = 0
     withdrawn: frozenset[str] = field(default=frozenset(), repr=False)
+    # Who labels on the page, and what each of them said, by question: a record or, with one label per unit, a unit.
+    arrangement: Arrangement = field(default_factory=Arrangement, repr=False)
+    opinions: dict[str, dict[str, Opinion]] = field(default_factory=dict[str, dict[str, Opinion]], repr=False)
+    # Records whose answer came from a file or an oracle: it counts until an arbiter or another file says otherwise.
+    filed: frozenset[str] = field(default=frozenset(), repr=False)
+    # The number of the last entry of the inbox that was taken in.
+    inbox: int = 0
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
@@ -171,13 +180,27 @@ def _after(state: State, number: int, fact: Fact) -> State:
         case Answered():
             asked = {name for group in state.groups for name in group}
             _require(set(fact.answers) <= asked, number, "answers a question that was not asked")
-            created = state.created
-            valid = all(is_answer(answer, created.classes, created.multi_label) for answer in fact.answers.values())
+            created, from_page = state.created, bool(fact.inbox)
+            given = [answer for answer in fact.answers.values() if answer is not None]
+            valid = all(is_answer(answer, created.classes, created.multi_label) for answer in given)
             _require(valid, number, "is an answer outside the classes")
-            corrections = sum(name in state.answers for name in fact.answers)
+            _require(from_page or len(given) == len(fact.answers), number, "takes answers back that nobody gave")
+            # Only what people said carries the inbox on; decisions may follow from a new arrangement.
+            is_next = fact.inbox > state.inbox if fact.opinions else fact.inbox >= state.inbox or not from_page
+            _require(is_next, number, "is taken in a second time")
+            now: dict[str, Answer | None] = {**state.answers, **fact.answers}
+            answers = {name: answer for name, answer in now.items() if answer is not None}
             return replace(
-                state, answers=state.answers | dict(fact.answers), corrections=state.corrections + corrections
+                state,
+                answers=answers,
+                corrections=state.corrections + sum(name in state.answers for name in fact.answers),
+                opinions=_with_opinions(state.opinions, fact.opinions),
+                filed=state.filed - set(fact.answers) if from_page else state.filed | set(fact.answers),
+                inbox=fact.inbox or state.inbox,
             )
+        case Arranged():
+            _require(fact.inbox > state.inbox, number, "is taken in a second time")
+            return replace(state, arrangement=Arrangement.from_json(fact.body()), inbox=fact.inbox)
         case Closed():
             _require(
                 fact.group < len(state.selected) and not state.finished,
@@ -214,6 +237,17 @@ def _after(state: State, number: int, fact: Fact) -> State:
             return replace(state, withdrawn=state.withdrawn | set(fact.ids), sealed_with=sealed_with)
         case _:
             raise DamagedCampaign(f"Fact {number} ({fact.kind}) is not valid at this point.")
+
+
+def _with_opinions(
+    known: dict[str, dict[str, Opinion]], new: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, Opinion]]:
+    """Each person's newest opinion on each question."""
+    opinions = dict(known)
+    for document in new:
+        opinion = Opinion.from_json(document)
+        opinions[opinion.question] = {**opinions.get(opinion.question, {}), opinion.person: opinion}
+    return opinions
 
 
 def _is_open(state: State, charge: int, kind: type[Charge]) -> bool:

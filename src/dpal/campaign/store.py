@@ -15,7 +15,7 @@ from dpal.campaign.layout import DATABASE
 from dpal.campaign.step_randomness import SealedKeys
 from dpal.errors import CampaignBusy, DamagedCampaign
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 # "dpal" in ASCII, by which tools recognise the file.
 _APPLICATION = 0x6470616C
 _BUSY_SECONDS = 10.0

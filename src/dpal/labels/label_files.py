@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpal.data import Pool
 from dpal.data.class_labels import composed
-from dpal.data.images import ImageRecords
-from dpal.data.records import Records, Subset, TextRecords
+from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
-from dpal.imports import optional
 from dpal.labels.answers import NO_LABEL, SKIPPED, Answer, allowed_answers, read_answer, word_for_no_label
+from dpal.labels.pictures import are_pictures, as_png, picture_of
 from dpal.labels.public_names import Names
 
 TABLE = "labels.csv"
@@ -99,28 +95,16 @@ def _columns(pool: Pool, folder: Path) -> dict[str, list[str]]:
         count = len(pool.records.texts[0])
         names = ["text"] if count == 1 else [f"text {number + 1}" for number in range(count)]
         return {name: [texts[i] for texts in pool.records.texts] for i, name in enumerate(names)}
-    form = pool.records.form.get("")
-    if form is None or form.dtype != np.uint8 or len(form.shape) != 3 or form.shape[0] not in (1, 3):
+    if not are_pictures(pool.records):
         # Numbers that are not an image: there is only the name.
         return {}
-    library = optional("PIL.Image", extra="data")
     (folder / "images").mkdir()
     files: list[str] = []
     for row in range(len(pool)):
         file = f"images/{row + 1:06d}.png"
-        library.fromarray(_pixels(pool.records, row)).save(folder / file)
+        (folder / file).write_bytes(as_png(picture_of(pool.records, row)))
         files.append(file)
     return {"file": files}
-
-
-def _pixels(records: Records, row: int) -> NDArray[np.uint8]:
-    """One image as the source has it, which may be larger than what the model sees."""
-    base = records.whole if isinstance(records, Subset) else records
-    position = int(records.positions[row]) if isinstance(records, Subset) else row
-    if isinstance(base, ImageRecords):
-        return base.picture(position)
-    values = np.asarray(records.read(np.asarray([row])))[0].astype(np.uint8)
-    return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
 
 
 def read_label_file(

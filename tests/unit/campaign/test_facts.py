@@ -8,6 +8,7 @@ from small_facts import charged_selection, charged_training, created, selected
 from dpal.campaign.facts import (
     KINDS,
     Answered,
+    Arranged,
     ChargedMean,
     Closed,
     Evaluated,
@@ -25,6 +26,7 @@ from dpal.campaign.facts import (
     to_text,
 )
 from dpal.errors import DamagedCampaign
+from dpal.labels.people import Arrangement, Opinion, Person
 
 MODEL = {"charge": 4, "phase": 0, "sha256": "a" * 64, "export_sha256": "b" * 64, "engine": "fused", "seconds": 1.5}
 FACTS = [
@@ -35,6 +37,13 @@ FACTS = [
     charged_training(1),
     selected(2, "ä", "b", retired=("c",)),
     Answered(source="labels.csv", answers={"ä": 1, "b": "skip", "c": (0.0, 1.0)}),
+    Answered(
+        source="page",
+        answers={"a": None},
+        opinions=(Opinion(number=2, at="", person="A", question="a", answer=(1.0,)).to_json(),),
+        inbox=2,
+    ),
+    Arranged(**Arrangement(people=(Person(name="A"),)).to_json(), inbox=1),
     Closed(group=0),
     Produced(**MODEL),
     Trained(**MODEL, file="checkpoints/phase-1.safetensors"),

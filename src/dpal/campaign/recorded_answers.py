@@ -1,0 +1,53 @@
+"""The one door by which answers become facts, whoever brings them."""
+
+from collections.abc import Mapping, Sequence
+
+from dpal.campaign.facts import Answered
+from dpal.campaign.fingerprints import Contents
+from dpal.campaign.state import State
+from dpal.campaign.writer import Writer
+from dpal.labels.answers import Answer
+from dpal.labels.label_files import labels_refused
+from dpal.labels.people import Opinion
+
+
+def record_answers(
+    writer: Writer,
+    answers: Mapping[str, Answer | None],
+    *,
+    source: str,
+    opinions: Sequence[Opinion] = (),
+    inbox: int = 0,
+) -> dict[str, int]:
+    """Record checked answers, all or none; returns how many were new, corrected, unchanged, or about withdrawn records.
+
+    Every answer enters a campaign here. Answers about withdrawn records are counted and not recorded. Those from the
+    page come with what each person said, and with the number up to which the inbox is taken in; None takes one back.
+    """
+    state = writer.state
+    asked = {record_id for group in state.groups for record_id in group}
+    checked = {record_id: answer for record_id, answer in answers.items() if record_id not in state.withdrawn}
+    if strangers := [f"the id {record_id!r} was not asked for" for record_id in checked if record_id not in asked]:
+        raise labels_refused(f"the answers from {source}", strangers)
+    changed = {record_id: answer for record_id, answer in checked.items() if state.answers.get(record_id) != answer}
+    if changed or inbox:
+        said = tuple(opinion.to_json() for opinion in opinions)
+        writer.add(Answered(source=source, answers=changed, opinions=said, inbox=inbox))
+    new = sum(record_id not in state.answers for record_id in changed)
+    return {
+        "new": new,
+        "corrected": len(changed) - new,
+        "unchanged": len(checked) - len(changed),
+        "withdrawn": len(answers) - len(checked),
+    }
+
+
+def asked_units(state: State, contents: Contents) -> dict[str, tuple[str, ...]]:
+    """The records that were asked for of each unit, where people give one label for all of them; otherwise nothing."""
+    if contents.units is None or state.created.unit is None or not state.created.unit["one_label"]:
+        return {}
+    unit_of = dict(zip(contents.ids, contents.units, strict=True))
+    records: dict[str, tuple[str, ...]] = {}
+    for record_id in (record_id for group in state.groups for record_id in group):
+        records[unit_of[record_id]] = (*records.get(unit_of[record_id], ()), record_id)
+    return records
