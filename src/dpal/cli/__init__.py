@@ -9,7 +9,20 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from dpal.cli import campaigns, certificates, comparisons, demo, experiments, explain, init, labels, plans, rehearse
+from dpal.cli import (
+    campaigns,
+    certificates,
+    comparisons,
+    demo,
+    experiments,
+    experts,
+    explain,
+    init,
+    labels,
+    plans,
+    rehearse,
+    serve,
+)
 from dpal.cli.app import BUSY, DAMAGED, WRONG_INPUT, app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
 from dpal.imports import missing_package
@@ -21,12 +34,14 @@ __all__ = [
     "comparisons",
     "demo",
     "experiments",
+    "experts",
     "explain",
     "init",
     "labels",
     "plans",
     "rehearse",
     "run",
+    "serve",
 ]
 
 

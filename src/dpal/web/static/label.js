@@ -1,0 +1,500 @@
+// The labelling page: one record at a time, an answer by key or tap, and on to the next.
+
+import { Outbox } from "./outbox.js";
+import { Records } from "./records.js";
+import { enter, get, post, Refused, Unreachable } from "./requests.js";
+import { Viewer } from "./viewer.js";
+
+const $ = (id) => document.getElementById(id);
+const base = location.pathname;
+const SKIP = "skip";
+const CANNOT_TELL = "cannot-tell";
+// One key for each class; letters are left out that mean something else.
+const KEYS = [..."1234567890", ..."adehjklmopqtvwxyz"];
+const REFRESH_SECONDS = 15;
+
+const page = {
+  task: null,
+  // Names of all questions on this page: those answered before, then those that wait, in this person's order.
+  names: [],
+  at: 0,
+  // By name: the answer that was given and its note; a name that is not here waits.
+  said: new Map(),
+  // Names in the order in which they were answered here, for undo.
+  acts: [],
+  // The targets chosen for a record with several labels, until they are saved.
+  chosen: new Set(),
+  all: { decided: 0, asked: 0 },
+  finished: false,
+  viewers: [],
+  look: { inverted: false, brightness: 100, contrast: 100 },
+  records: new Records(base),
+  outbox: null,
+  shown: null,
+};
+
+// ---- What is stored on this device, if it lets us.
+
+function stored(name) {
+  try {
+    return localStorage.getItem(`dpal ${name}`);
+  } catch {
+    return null;
+  }
+}
+
+function store(name, value) {
+  try {
+    localStorage.setItem(`dpal ${name}`, value);
+  } catch {
+    // Only this visit, then.
+  }
+}
+
+// ---- Words.
+
+function notice(words) {
+  $("notice").textContent = words;
+  $("notice").hidden = !words;
+}
+
+function speak(words) {
+  $("spoken").textContent = words;
+}
+
+function inWords(answer) {
+  if (answer === SKIP) return "skipped";
+  if (answer === CANNOT_TELL) return "cannot tell";
+  if (Array.isArray(answer)) {
+    const names = page.task.classes.filter((_, place) => answer[place] > 0.5);
+    return names.length ? names.join(", ") : "none of them";
+  }
+  return page.task.classes[answer];
+}
+
+function message(title, words) {
+  $("message-title").textContent = title;
+  $("message-words").textContent = words;
+  $("message").hidden = false;
+  $("question").hidden = true;
+  $("view-tools").hidden = true;
+}
+
+// ---- The queue.
+
+async function refresh() {
+  const version = page.outbox.version;
+  const queue = await get(`${base}api/queue`);
+  if (version !== page.outbox.version) return;
+  page.all = queue.all;
+  page.finished = queue.finished;
+  for (const { name, answer, note } of queue.done) page.said.set(name, { answer, note });
+  const done = new Set(queue.done.map(({ name }) => name));
+  // What is not sent yet counts more than what the server knows.
+  for (const { question, answer, note } of page.outbox.waiting) {
+    if (answer === null) page.said.delete(question);
+    else page.said.set(question, { answer, note });
+  }
+  const unsent = new Set(page.outbox.waiting.map(({ question }) => question));
+  for (const name of [...page.said.keys()]) if (!done.has(name) && !unsent.has(name)) page.said.delete(name);
+  const waiting = new Set(queue.waiting);
+  const shown = page.names[page.at];
+  if (page.names.length === 0) {
+    const before = queue.done.map(({ name }) => name).filter((name) => !waiting.has(name));
+    page.names = [...before, ...queue.waiting];
+    page.at = page.names.findIndex((name) => !page.said.has(name));
+    if (page.at < 0) page.at = page.names.length;
+  } else {
+    // Others may have answered in the meantime, and new questions may have come.
+    const known = new Set(page.names);
+    page.names = page.names.filter((name) => page.said.has(name) || waiting.has(name) || name === shown);
+    page.names.push(...queue.waiting.filter((name) => !known.has(name)));
+    const place = page.names.indexOf(shown);
+    page.at = place >= 0 ? place : nextOpen(0);
+  }
+}
+
+function nextOpen(from) {
+  for (let place = from; place < page.names.length; place += 1) if (!page.said.has(page.names[place])) return place;
+  for (let place = 0; place < Math.min(from, page.names.length); place += 1) {
+    if (!page.said.has(page.names[place])) return place;
+  }
+  return page.names.length;
+}
+
+function showProgress() {
+  const done = page.names.filter((name) => page.said.has(name)).length;
+  const { decided, asked } = page.all;
+  $("progress-words").textContent = page.names.length
+    ? `${done} of ${page.names.length} done${asked ? `; everyone: ${decided} of ${asked} decided` : ""}`
+    : "";
+  $("progress").hidden = page.names.length === 0;
+  $("progress").max = Math.max(1, page.names.length);
+  $("progress").value = done;
+  showConnection();
+}
+
+function showConnection() {
+  const count = page.outbox.waiting.length;
+  const answers = count === 1 ? "1 answer waits" : `${count} answers wait`;
+  let words = "All answers are saved.";
+  if (count > 0) words = page.outbox.reachable ? "Saving …" : `No connection: ${answers} here and will be sent.`;
+  if (!page.outbox.storageWorks && count > 0) words += " This browser keeps nothing: do not close the tab.";
+  if (page.said.size === 0 && count === 0) words = "";
+  if ($("connection").textContent !== words) $("connection").textContent = words;
+}
+
+// ---- One record.
+
+async function show({ focus = true } = {}) {
+  const name = page.names[page.at];
+  $("back").disabled = page.at === 0;
+  $("forward").disabled = page.at >= page.names.length;
+  $("undo").disabled = page.said.size === 0;
+  showProgress();
+  for (const button of answerButtons()) button.disabled = name === undefined;
+  if (name === undefined) {
+    page.shown = null;
+    nothingWaits();
+    markSaid(undefined);
+    return;
+  }
+  page.shown = name;
+  $("message").hidden = true;
+  $("question").hidden = false;
+  const number = page.at + 1;
+  $("position").textContent = `Record ${number} of ${page.names.length}`;
+  $("name").textContent = name;
+  const said = page.said.get(name);
+  page.chosen = new Set(Array.isArray(said?.answer) ? said.answer.flatMap((on, i) => (on > 0.5 ? [i] : [])) : []);
+  $("note").value = said?.note ?? "";
+  markSaid(said?.answer);
+  let record;
+  try {
+    record = await page.records.get(name);
+  } catch (error) {
+    if (page.shown !== name) return;
+    $("record").replaceChildren(paragraph(error.message));
+    if (error instanceof Unreachable) setTimeout(() => page.shown === name && show({ focus: false }), 2000);
+    return;
+  }
+  if (page.shown !== name) return;
+  draw(record, number);
+  if (focus && document.activeElement?.tagName !== "INPUT") $("position").focus({ preventScroll: true });
+  const upcoming = page.names.slice(page.at + 1).filter((other) => !page.said.has(other));
+  page.records.prefetch(upcoming);
+}
+
+function paragraph(words) {
+  const element = document.createElement("p");
+  element.textContent = words;
+  return element;
+}
+
+function draw(record, number) {
+  page.viewers = record.urls.map((url, i) => {
+    const which = record.urls.length > 1 ? `, picture ${i + 1} of ${record.urls.length}` : "";
+    return new Viewer(url, `Record ${number}${which}`);
+  });
+  const texts = record.texts.flatMap((parts, i) =>
+    parts.map((part, j) => {
+      const element = document.createElement("div");
+      element.className = "text";
+      if (parts.length > 1 || record.texts.length > 1) {
+        const heading = document.createElement("h3");
+        heading.textContent = `Text ${parts.length > 1 ? j + 1 : i + 1}`;
+        element.append(heading);
+      }
+      element.append(document.createTextNode(part));
+      return element;
+    }),
+  );
+  $("record").className = page.viewers.length ? "pictures" : "";
+  $("record").replaceChildren(...page.viewers.map((viewer) => viewer.element), ...texts);
+  if (page.task.shows === "name") $("record").append(paragraph("This record is numbers; look it up by its name."));
+  $("view-tools").hidden = page.viewers.length === 0;
+  for (const viewer of page.viewers) viewer.look(page.look);
+  $("others").hidden = record.others.length === 0;
+  $("others-list").replaceChildren(
+    ...record.others.map((answer) => {
+      const item = document.createElement("li");
+      item.textContent = inWords(answer);
+      return item;
+    }),
+  );
+}
+
+function nothingWaits() {
+  if (page.finished) message("The campaign is finished", "Thank you. There is nothing left to label.");
+  else if (page.task.role === "arbiter") message("Nothing to decide", "Records on which experts differ come up here.");
+  else if (page.names.length) message("All done for now", "New records come up here when the campaign asks for them.");
+  else message("Nothing to label yet", "Records come up here when the campaign asks for them.");
+}
+
+function answerButtons() {
+  return [...$("choices").children, $("save"), $("cannot-tell"), $("skip")];
+}
+
+function markSaid(answer) {
+  const { classes, multi_label: several } = page.task;
+  classes.forEach((_, place) => {
+    const button = $("choices").children[place];
+    if (several) button.setAttribute("aria-pressed", String(page.chosen.has(place)));
+    else button.classList.toggle("said", answer === place);
+  });
+  $("cannot-tell").classList.toggle("said", answer === CANNOT_TELL);
+  $("skip").classList.toggle("said", answer === SKIP);
+}
+
+// ---- Answers.
+
+function give(answer) {
+  const name = page.shown;
+  if (name === null) return;
+  const note = $("note").value.trim();
+  page.said.set(name, { answer, note });
+  page.acts = [...page.acts.filter((other) => other !== name), name];
+  page.outbox.add({ question: name, answer, note });
+  page.at = nextOpen(page.at + 1);
+  const next = page.at < page.names.length ? `Record ${page.at + 1} of ${page.names.length}.` : "All done for now.";
+  speak(`${inWords(answer)}. ${next}`);
+  document.activeElement?.blur();
+  show();
+}
+
+function choose(place) {
+  if (page.shown === null) return;
+  if (!page.task.multi_label) {
+    give(place);
+    return;
+  }
+  if (!page.chosen.delete(place)) page.chosen.add(place);
+  markSaid(undefined);
+  speak(`${page.task.classes[place]} ${page.chosen.has(place) ? "chosen" : "not chosen"}`);
+}
+
+function save() {
+  if (page.task.multi_label) give(page.task.classes.map((_, place) => (page.chosen.has(place) ? 1 : 0)));
+}
+
+// The last answer is taken back, whichever record it was for, and that record is shown again.
+function undo() {
+  const name = page.acts.pop() ?? [...page.said.keys()].at(-1);
+  if (name === undefined || !page.said.has(name)) return;
+  const { note } = page.said.get(name);
+  page.said.delete(name);
+  page.outbox.add({ question: name, answer: null, note });
+  const place = page.names.indexOf(name);
+  if (place >= 0) page.at = place;
+  speak(`Taken back. Record ${page.at + 1} of ${page.names.length}.`);
+  show();
+  $("note").value = note;
+}
+
+function go(step) {
+  page.at = Math.min(page.names.length, Math.max(0, page.at + step));
+  show();
+}
+
+// ---- Keys.
+
+const view = {
+  zoom: (factor) => page.viewers.forEach((viewer) => viewer.zoom(factor)),
+  pan: (x, y) => page.viewers.forEach((viewer) => viewer.pan(x, y)),
+  look(changes) {
+    Object.assign(page.look, changes);
+    $("invert").setAttribute("aria-pressed", String(page.look.inverted));
+    $("brightness").value = page.look.brightness;
+    $("contrast").value = page.look.contrast;
+    page.viewers.forEach((viewer) => viewer.look(page.look));
+  },
+  reset() {
+    page.viewers.forEach((viewer) => viewer.reset());
+    view.look({ inverted: false, brightness: 100, contrast: 100 });
+  },
+};
+
+const COMMANDS = {
+  c: ["cannot tell", () => give(CANNOT_TELL)],
+  s: ["skip", () => give(SKIP)],
+  u: ["undo: take the last answer back", undo],
+  b: ["back to the record before", () => go(-1)],
+  f: ["forward to the next record", () => go(1)],
+  n: ["write a note", () => $("note").focus()],
+  g: ["guidelines", () => $("open-guidelines").click()],
+  i: ["invert the picture", () => view.look({ inverted: !page.look.inverted })],
+  r: ["reset the view", () => view.reset()],
+  "+": ["zoom in", () => view.zoom(1.4)],
+  "-": ["zoom out", () => view.zoom(1 / 1.4)],
+};
+const ARROWS = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const { target, key } = event;
+  if (target instanceof HTMLInputElement && target.type === "text") {
+    if (key === "Enter" || key === "Escape") target.blur();
+    return;
+  }
+  if (!$("shortcuts").checked || $("answers").hidden) return;
+  if (key === "Enter" && page.task.multi_label && !(target instanceof HTMLButtonElement)) {
+    event.preventDefault();
+    save();
+    return;
+  }
+  const place = KEYS.indexOf(key.toLowerCase());
+  if (place >= 0 && place < page.task.classes.length && !event.repeat) {
+    event.preventDefault();
+    choose(place);
+  } else if (key.toLowerCase() in COMMANDS && !event.repeat) {
+    event.preventDefault();
+    COMMANDS[key.toLowerCase()][1]();
+  } else if (key === "=") {
+    view.zoom(1.4);
+  } else if (key in ARROWS && page.viewers.some((viewer) => viewer.scale > 1) && !(target instanceof HTMLInputElement)) {
+    event.preventDefault();
+    view.pan(...ARROWS[key]);
+  }
+}
+
+// ---- Setting up.
+
+function setUpAnswers() {
+  const { classes } = page.task;
+  $("choices").classList.toggle("many", classes.length > 12);
+  $("choices").replaceChildren(
+    ...classes.map((name, place) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(name);
+      if (KEYS[place] !== undefined) {
+        const key = document.createElement("kbd");
+        key.textContent = KEYS[place];
+        button.append(" ", key);
+        button.setAttribute("aria-keyshortcuts", KEYS[place]);
+      }
+      button.addEventListener("click", () => choose(place));
+      return button;
+    }),
+  );
+  $("save").hidden = !page.task.multi_label;
+  $("save").addEventListener("click", save);
+  $("cannot-tell").addEventListener("click", COMMANDS.c[1]);
+  $("skip").addEventListener("click", COMMANDS.s[1]);
+  $("back").addEventListener("click", COMMANDS.b[1]);
+  $("forward").addEventListener("click", COMMANDS.f[1]);
+  $("undo").addEventListener("click", undo);
+  $("answers").hidden = false;
+}
+
+function setUpView() {
+  $("zoom-in").addEventListener("click", COMMANDS["+"][1]);
+  $("zoom-out").addEventListener("click", COMMANDS["-"][1]);
+  $("invert").addEventListener("click", COMMANDS.i[1]);
+  $("view-reset").addEventListener("click", COMMANDS.r[1]);
+  for (const id of ["brightness", "contrast"]) {
+    $(id).addEventListener("input", () => view.look({ [id]: Number($(id).value) }));
+  }
+}
+
+function setUpGuidelines() {
+  const { text, examples } = page.task.guidelines;
+  $("guidelines-text").textContent = text;
+  $("rule").textContent = `How labels come about: ${page.task.rule}.`;
+  $("examples").replaceChildren(
+    ...examples.map((words, number) => {
+      const figure = document.createElement("figure");
+      const image = document.createElement("img");
+      image.src = `${base}api/example?number=${number}`;
+      image.alt = words;
+      const caption = document.createElement("figcaption");
+      caption.textContent = words;
+      figure.append(image, caption);
+      return figure;
+    }),
+  );
+  $("open-guidelines").hidden = !text && examples.length === 0;
+  $("open-guidelines").addEventListener("click", () => $("guidelines").showModal());
+}
+
+function setUpSettings() {
+  $("open-settings").addEventListener("click", () => $("settings").showModal());
+  $("shortcuts").checked = stored("shortcuts") !== "off";
+  $("shortcuts").addEventListener("change", () => store("shortcuts", $("shortcuts").checked ? "on" : "off"));
+  $("look").value = stored("look") ?? "";
+  $("look").addEventListener("change", () => {
+    store("look", $("look").value);
+    document.documentElement.dataset.look = $("look").value;
+  });
+  const keys = page.task.classes.slice(0, KEYS.length).map((name, place) => [KEYS[place], name]);
+  if (page.task.multi_label) keys.push(["Enter", "save"]);
+  for (const [key, [words]] of Object.entries(COMMANDS)) keys.push([key, words]);
+  for (const [key, words] of keys) {
+    const term = document.createElement("dt");
+    const keyboard = document.createElement("kbd");
+    keyboard.textContent = key;
+    term.append(keyboard);
+    const meaning = document.createElement("dd");
+    meaning.textContent = words;
+    $("keys").append(term, meaning);
+  }
+  $("leave").addEventListener("click", async () => {
+    await post(`${base}leave`, {});
+    location.reload();
+  });
+}
+
+async function refreshNow() {
+  try {
+    const before = page.shown;
+    await refresh();
+    if (before === null || page.names[page.at] !== before) await show({ focus: false });
+    else showProgress();
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) notice(error.message);
+  }
+}
+
+async function start() {
+  document.documentElement.dataset.look = stored("look") ?? "";
+  try {
+    await enter(`${base}session`);
+    page.task = await get(`${base}api/task`);
+  } catch (error) {
+    message("This page cannot be opened", error.message);
+    if (error instanceof Unreachable) setTimeout(() => location.reload(), 3000);
+    return;
+  }
+  const { campaign, person, role } = page.task;
+  $("title").textContent = `${campaign}: ${person}`;
+  document.title = `Labelling: ${campaign}`;
+  if (role === "officer") {
+    location.replace(`${base}public`);
+    return;
+  }
+  page.outbox = new Outbox(`${base}api/answer`, `${campaign} ${person}`, {
+    changed: showConnection,
+    refused: (entry, error) => {
+      const record = error.status === 401 ? "" : ` (${entry.question})`;
+      notice(`An answer was not saved${record}: ${error.message}`);
+    },
+  });
+  setUpAnswers();
+  setUpView();
+  setUpGuidelines();
+  setUpSettings();
+  addEventListener("keydown", pressed);
+  try {
+    await refresh();
+  } catch (error) {
+    message("This page cannot be opened", error.message);
+    if (error instanceof Unreachable) setTimeout(() => location.reload(), 3000);
+    return;
+  }
+  await show();
+  page.outbox.send();
+  setInterval(() => document.visibilityState === "visible" && refreshNow(), REFRESH_SECONDS * 1000);
+  addEventListener("focus", refreshNow);
+}
+
+start();
