@@ -49,7 +49,7 @@ def test_every_question_for_a_folder_of_jpegs(clinic: Path) -> None:
         ("held-out set", "~/public"),
         ("are the held-out records public? [no]", "yes"),
         ("the classes, separated by commas [healthy, ill]", ""),
-        ("do several records belong to one person? [no]", "yes"),
+        ("do several records belong to one person? [no]", ""),
         ("the model", "resnet9"),
         ("the side of the images for the model, in pixels [64]", "8"),
         ("grey or colour? [colour]", "grey"),

@@ -23,7 +23,7 @@ from dpal.campaign.lock import writer_of
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import asked_units
 from dpal.campaign.simulated_scores import simulated_scores
-from dpal.campaign.state import State
+from dpal.campaign.state import State, WaitForLabels, next_step
 from dpal.campaign.status import Status
 from dpal.campaign.store import Recorded
 from dpal.campaign.verification import Verification, verified
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dpal.campaign.runner import Runner
 
 _ATTEMPTS, _PAUSE_SECONDS = 10, 0.05
+_WAIT_SECONDS = 1.0
 
 
 class Campaign:
@@ -304,6 +305,15 @@ class Campaign:
         """
         with writing(self.reader) as writer:
             return take_in(writer, self.reader.contents)
+
+    def wait_for_answers(self) -> None:
+        """Take in what people answer on the labelling page until the campaign can continue."""
+        with doing("waiting for answers"):
+            while isinstance(next_step(self.state(), self.schedule), WaitForLabels):
+                # Another process may be writing, such as an import: its answers count too.
+                with suppress(CampaignBusy):
+                    self.take_in()
+                time.sleep(_WAIT_SECONDS)
 
     def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
         """Record the answers of a filled-in table, all or none; returns the counts of `add_answers`."""

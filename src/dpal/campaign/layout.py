@@ -17,6 +17,10 @@ INBOX = "inbox.db"
 GUIDELINES = "guidelines"
 # How far the step under way has come.
 PROGRESS = "progress.json"
+# Somebody wants the running process to stop.
+STOP_REQUEST = "stop.requested"
+# What a process that was started from the dashboard printed.
+RUN_LOG = "run.log"
 # The ε of all charges so far, to save recomputing it.
 SPENT = "campaign.spent"
 # The lock of the one writer, and who it is.

@@ -43,7 +43,7 @@ def only_writer(folder: Path) -> Generator[None]:
 def writer_of(folder: Path) -> str | None:
     """Who is writing now, as far as this machine can tell. It does not touch the lock, which someone may be taking."""
     who = _noted(folder)
-    if who is None or (who["machine"] == platform.node() and not _is_alive(who["process"])):
+    if who is None or (who["machine"] == platform.node() and not is_alive(who["process"])):
         return None
     return _words(who)
 
@@ -62,7 +62,8 @@ def _noted(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine is there, as far as can be told."""
     if os.name == "nt":
         # There, signal 0 would end the process. The note of a killed writer stays until the next one writes.
         return True

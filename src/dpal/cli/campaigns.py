@@ -16,6 +16,7 @@ from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.going_on import AT_THE_END
 from dpal.campaign.going_on import advice as what_may_help
 from dpal.campaign.layout import REPORT
+from dpal.campaign.progress_file import reporting_progress
 from dpal.campaign.status import FINISHED
 from dpal.cli.app import AT_CHANCE, DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
@@ -35,6 +36,9 @@ def run_command(
         list[str] | None,
         typer.Option("--set", help="With --go-on: a setting of training for later phases.", metavar="KEY=VALUE"),
     ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for answers from the labelling page and continue by itself.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Continue until labels are missing or everything is done. It can be stopped and run again at any time.
@@ -48,9 +52,16 @@ def run_command(
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
     try:
+        # Refuses a folder that is not a campaign, before a file is made in it.
+        opened.state()
         # What it tells goes on in one line of a log, however long.
-        opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
-        status = opened.run(go_on=go_on, settings=settings or [])
+        with reporting_progress(opened.folder):
+            opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
+            status = opened.run(go_on=go_on, settings=settings or [])
+            while wait and status.is_waiting:
+                console.print(f"waiting for answers ({status.next_step})", highlight=False)
+                opened.wait_for_answers()
+                status = opened.run(go_on=go_on)
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
         sys.exit(STOPPED)
@@ -65,7 +76,8 @@ def run_command(
     else:
         console.print(status_view(status))
         if status.is_waiting:
-            console.print(f"Export the records to label with: dpal labels export {escape(str(campaign))} --to FOLDER")
+            console.print(f"Label in the browser: dpal serve {escape(str(campaign))}. It can stay open all the time.")
+            console.print(f"Or in a table: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_stopped:
         state = opened.state()
         steps = opened.schedule.phases[state.trained[-1].phase].steps

@@ -10,8 +10,6 @@ from dpal.errors import InvalidArgument
 from dpal.planning.certification import load_plan
 from dpal.planning.plan import Plan
 from dpal.privacy.mixture_of_gaussians import MOST_RECORDS
-from dpal.reports.certificate import charged_by, verify_certificate
-from dpal.reports.certificate_files import read_certificate
 from dpal.reports.several_records import (
     BOUNDS,
     RIGHT_GUESSES,
@@ -62,6 +60,10 @@ def _tables(source: Path, records: list[int]) -> tuple[Plan, dict[str, tuple[Sev
         allowed = "a plan's file (dpal plan --json), a campaign's folder or a certificate's JSON file"
         raise InvalidArgument("PLAN|CAMPAIGN", str(source), allowed)
     elif _is_certificate(source):
+        # Only here: they need cryptography, which is slow to import.
+        from dpal.reports.certificate import charged_by, verify_certificate
+        from dpal.reports.certificate_files import read_certificate
+
         document = read_certificate(source)
         verify_certificate(document)
         plan, ledger = charged_by(document)

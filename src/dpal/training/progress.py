@@ -37,6 +37,11 @@ def counted(items: Iterable[Item], words: str, *, total: int, each: int = 1) -> 
             activity.advance(min(each, total - activity.done))
 
 
+def lines_now() -> list[str]:
+    """What this process is doing now, the outermost activity first; empty if nothing takes long."""
+    return _shown.lines()
+
+
 class Activity:
     """Something that takes time, and how far it has come. Activities may be nested: the innermost one is in the log."""
 
@@ -171,6 +176,10 @@ class _Shown:
                 self._bars.update(
                     task, completed=activity.done, position=activity.position(), remarks=_beside_a_bar(activity)
                 )
+
+    def lines(self) -> list[str]:
+        with self._lock:
+            return [activity.line() for activity in self._open]
 
     def _draw(self, activity: Activity) -> None:
         if self._bars is None:

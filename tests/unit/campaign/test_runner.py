@@ -11,6 +11,7 @@ from selections import seeded
 from small_campaigns import linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.choosing import queried
 from dpal.campaign.state import State
 from dpal.data import from_arrays
 from dpal.errors import BadData, InvalidArgument
@@ -128,7 +129,14 @@ def test_a_cut_is_released_even_when_nobody_is_left(tmp_path: Path) -> None:
     before = replace(state, selected=state.selected[:2])
     others = [name for name in campaign.parts.pool.ids.tolist() if name not in before.groups[0]]
     for ids in (others, others[1:], others[:1]):
-        chosen = campaign.runner._chosen(labelled_too(before, ids=ids), 2, seeded())
+        chosen = queried(
+            labelled_too(before, ids=ids),
+            campaign.schedule.selections[1],
+            campaign.runner.units,
+            campaign.parts,
+            scores=lambda: np.linspace(0, 0.5, len(campaign.parts.pool)),
+            randomness=seeded(),
+        )
         assert chosen.threshold is not None
         assert not set(chosen.to_label.tolist()) & set(ids)
 

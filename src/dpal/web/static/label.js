@@ -11,10 +11,13 @@ const SKIP = "skip";
 const CANNOT_TELL = "cannot-tell";
 // One key for each class; letters are left out that mean something else.
 const KEYS = [..."1234567890", ..."adehjklmopqtvwxyz"];
+const COMMAND_KEYS = "csubfngir";
 const REFRESH_SECONDS = 15;
 
 const page = {
   task: null,
+  // The key of each class.
+  keys: [],
   // Names of all questions on this page: those answered before, then those that wait, in this person's order.
   names: [],
   at: 0,
@@ -342,8 +345,8 @@ function pressed(event) {
     save();
     return;
   }
-  const place = KEYS.indexOf(key.toLowerCase());
-  if (place >= 0 && place < page.task.classes.length && !event.repeat) {
+  const place = page.keys.indexOf(key.toLowerCase());
+  if (place >= 0 && !event.repeat) {
     event.preventDefault();
     choose(place);
   } else if (key.toLowerCase() in COMMANDS && !event.repeat) {
@@ -359,19 +362,27 @@ function pressed(event) {
 
 // ---- Setting up.
 
+// Classes that are called by a single letter or digit have that key; others are counted.
+function keysFor(classes) {
+  const own = classes.map((name) => name.toLowerCase());
+  const fit = own.every((name) => /^[a-z0-9]$/.test(name) && !COMMAND_KEYS.includes(name));
+  return fit && new Set(own).size === own.length ? own : classes.slice(0, KEYS.length).map((_, place) => KEYS[place]);
+}
+
 function setUpAnswers() {
   const { classes } = page.task;
+  page.keys = keysFor(classes);
   $("choices").classList.toggle("many", classes.length > 12);
   $("choices").replaceChildren(
     ...classes.map((name, place) => {
       const button = document.createElement("button");
       button.type = "button";
       button.append(name);
-      if (KEYS[place] !== undefined) {
+      if (page.keys[place] !== undefined) {
         const key = document.createElement("kbd");
-        key.textContent = KEYS[place];
-        button.append(" ", key);
-        button.setAttribute("aria-keyshortcuts", KEYS[place]);
+        key.textContent = page.keys[place];
+        if (page.keys[place] !== name) button.append(" ", key);
+        button.setAttribute("aria-keyshortcuts", page.keys[place]);
       }
       button.addEventListener("click", () => choose(place));
       return button;
@@ -388,6 +399,8 @@ function setUpAnswers() {
 }
 
 function setUpView() {
+  // On a phone the picture comes first.
+  $("view-tools").open = innerWidth > 640;
   $("zoom-in").addEventListener("click", COMMANDS["+"][1]);
   $("zoom-out").addEventListener("click", COMMANDS["-"][1]);
   $("invert").addEventListener("click", COMMANDS.i[1]);
@@ -426,7 +439,7 @@ function setUpSettings() {
     store("look", $("look").value);
     document.documentElement.dataset.look = $("look").value;
   });
-  const keys = page.task.classes.slice(0, KEYS.length).map((name, place) => [KEYS[place], name]);
+  const keys = page.keys.map((key, place) => [key, page.task.classes[place]]);
   if (page.task.multi_label) keys.push(["Enter", "save"]);
   for (const [key, [words]] of Object.entries(COMMANDS)) keys.push([key, words]);
   for (const [key, words] of keys) {

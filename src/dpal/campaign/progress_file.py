@@ -1,0 +1,93 @@
+"""How far a running campaign has come, for other processes: a small file, and a way to ask it to stop.
+
+The process looks for the request itself, so nobody has to send a signal to a process number, which may by now belong
+to another program.
+"""
+
+import _thread
+import json
+import os
+import platform
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dpal.campaign.layout import PROGRESS, STOP_REQUEST
+from dpal.campaign.lock import is_alive
+from dpal.training.progress import lines_now
+
+_SECONDS = 1.0
+# A file that was not written for so long belongs to a process that is gone or hangs.
+_STALE_SECONDS = 60.0
+
+
+@contextmanager
+def reporting_progress(folder: Path) -> Generator[None]:
+    """Inside, the file says once a second what this process is doing, and a request to stop is like Ctrl-C."""
+    path, request, ended = folder / PROGRESS, folder / STOP_REQUEST, threading.Event()
+    started = time.time()
+
+    def report() -> None:
+        asked = False
+        while True:
+            _write(path, started)
+            if not asked and _is_newer(request, started):
+                asked = True
+                _thread.interrupt_main()
+            if ended.wait(_SECONDS):
+                return
+
+    request.unlink(missing_ok=True)
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        for file in (path, request):
+            file.unlink(missing_ok=True)
+
+
+def progress_of(folder: Path) -> dict[str, Any] | None:
+    """What the running process does: its lines, since when, and which process it is. None if none is running."""
+    try:
+        document = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+        gone = document["machine"] == platform.node() and not is_alive(document["process"])
+        return None if gone or time.time() - document["at"] > _STALE_SECONDS else document
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def request_stop(folder: Path) -> bool:
+    """Ask the running process to stop, as Ctrl-C does; False if none is running."""
+    if progress_of(folder) is None:
+        return False
+    (folder / STOP_REQUEST).touch(mode=0o600)
+    return True
+
+
+def _write(path: Path, started: float) -> None:
+    document = {
+        "process": os.getpid(),
+        "machine": platform.node(),
+        "since": started,
+        "at": time.time(),
+        "lines": lines_now(),
+    }
+    draft = path.with_name(f".{path.name}.draft")
+    # A full disk or a folder that was moved away is not this file's to complain about.
+    with suppress(OSError):
+        draft.write_text(json.dumps(document), encoding="utf-8")
+        draft.replace(path)
+
+
+def _is_newer(request: Path, started: float) -> bool:
+    try:
+        # Clocks of file systems may be coarse.
+        return request.stat().st_mtime >= started - _SECONDS
+    except OSError:
+        return False
