@@ -19,6 +19,7 @@ from dpal.campaign.intake import Intake, answer_entry, checked_answer, questions
 from dpal.campaign.layout import DATABASE
 from dpal.campaign.reader import Reader
 from dpal.campaign.state import State
+from dpal.campaign.status import Status, status_of
 from dpal.data import Pool
 from dpal.data.records import TextRecords, file_stamp, is_text
 from dpal.errors import InvalidArgument, NotForYou
@@ -117,6 +118,11 @@ class LabellingDesk:
         by_unit = state.created.unit is not None and state.created.unit["one_label"]
         free = state.created.ids_are_free_of_content and not by_unit
         return public_names(questions, secret=self.key, ids_are_free_of_content=free)
+
+    def status(self) -> Status:
+        """Where the campaign stands."""
+        with self._lock:
+            return status_of(self.folder, self._refreshed().state, self.reader.plan)
 
     @property
     def state(self) -> State:

@@ -20,6 +20,7 @@ from dpal.data import Pool
 from dpal.errors import InvalidArgument
 from dpal.training.progress import doing
 from dpal.web.access import Access, campaign_path, named_desks
+from dpal.web.dashboard import dashboard_routes
 from dpal.web.labelling import labelling_routes
 from dpal.web.protection import Protection
 from dpal.web.requests import handled, refused
@@ -100,14 +101,24 @@ def application(access: Access, origins: frozenset[str]) -> Starlette:
         access.desk(request)
         return HTMLResponse(_TEMPLATES.get_template("label.html").render(campaign=request.path_params["campaign"]))
 
+    def dashboard_page(request: Request) -> Response:
+        return HTMLResponse(_TEMPLATES.get_template("dashboard.html").render())
+
+    def public_page(request: Request) -> Response:
+        access.desk(request)
+        return HTMLResponse(_TEMPLATES.get_template("public.html").render(campaign=request.path_params["campaign"]))
+
     async def not_found(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
         return refused(status, "This is not there.")
 
     routes = [
         Route("/static/{name}", static_file),
+        Route("/", handled(dashboard_page)),
         Route("/c/{campaign}/", handled(labelling_page)),
+        Route("/c/{campaign}/public", handled(public_page)),
         *labelling_routes(access),
+        *dashboard_routes(access),
     ]
     return Starlette(
         routes=routes,
