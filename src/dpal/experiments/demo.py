@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpal.campaign.arranging import add_person
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
+from dpal.campaign.guidelines import write_guidelines
+from dpal.campaign.reader import Reader
 from dpal.errors import InvalidArgument
 from dpal.imports import optional
 from dpal.reports.campaign_report import write_report
@@ -18,6 +21,18 @@ from dpal.reports.final_plot import final_figure
 # The same labels in all, the same steps and the same promise: only who is labelled differs.
 CAMPAIGNS: dict[str, dict[str, Any]] = {"random": {"planner": "no-al", "selection": "random"}, "cut": {}}
 REPEATS = 4
+# For people who label by hand: few labels, in three rounds.
+_FEW: dict[str, Any] = {"initial_size": 40, "query_sizes": [20, 20], "batch_size": 20, "epochs": 20}
+YOURS, RANDOM_ONES = "yours", "random"
+_BY_HAND: dict[str, dict[str, Any]] = {
+    YOURS: {"planner": "step-amplification", "selection": "cut"},
+    RANDOM_ONES: {"planner": "step-amplification", "selection": "random"},
+}
+_GUIDE = """Which digit is it? These are 8 × 8 pixels of people's handwriting.
+
+Press the digit's key, or tap it. If it could be two digits, choose "cannot tell".
+
+You label 40 digits first. Then a model is trained privately and asks about those that would help it most, twice."""
 _MARK = "dpal-demo.txt"
 
 
@@ -74,6 +89,23 @@ def run_demo(folder: Path, *, tell: Callable[[str], None], repeats: int = REPEAT
     picture = folder / "accuracy.png"
     final_figure({row.name: row.accuracies for row in rows}, "accuracy on the held-out set").savefig(picture)
     return rows, picture
+
+
+def labelling_campaigns(folder: Path) -> dict[str, Path]:
+    """Two small campaigns on digits: one that the newcomer labels, and one of the same size with random labels."""
+    optional("torch", extra="train")
+    _clear(folder)
+    made = {name: folder / name for name in _BY_HAND}
+    for name, place in made.items():
+        document = digits_document(_FEW | _BY_HAND[name])
+        document |= {"training": {"learning_rate": 2e-2, "average": 0.95}}
+        if name == YOURS:
+            document["oracle"] = "files"
+        Campaign.from_config(place, checked_config(document))
+    reader = Reader(made[YOURS])
+    add_person(reader, "You")
+    write_guidelines(made[YOURS], _GUIDE)
+    return made
 
 
 def difference_in_words(rows: Sequence[DemoRow]) -> str:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -175,6 +176,8 @@ def serve(
             timeout_graceful_shutdown=5,
         )
         ready(access, address)
-        uvicorn.Server(config).run(sockets=[listening])
+        # Ctrl-C is how a server is stopped: uvicorn ends its connections, and raises it again.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
     finally:
         listening.close()

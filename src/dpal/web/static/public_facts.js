@@ -3,6 +3,7 @@
 const $ = (id) => document.getElementById(id);
 
 export function stageWords(status) {
+  if (status.stage === "finished") return "Finished.";
   const stage = status.stage.replaceAll("-", " ");
   return `${stage[0].toUpperCase()}${stage.slice(1)}. Next: ${status.next_step}.`;
 }
