@@ -41,6 +41,8 @@ class Served:
         """SIGKILL, as when a machine dies."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
 
 def start(*folders: Path, port: int = 0, words: tuple[str, ...] = ()) -> Served:
@@ -95,8 +97,8 @@ def stop(served: Served) -> None:
             served.process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             served.process.kill()
-    if served.process.stdout is not None:
-        served.process.stdout.close()
+    assert served.process.stdout is not None
+    served.process.stdout.close()
 
 
 @contextlib.contextmanager
