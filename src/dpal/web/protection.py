@@ -4,6 +4,7 @@ The pages run in browsers that have other sites open. So a request must name thi
 change must come from a page of this server (against cross-site requests), and a page may load nothing from elsewhere.
 """
 
+import asyncio
 import json
 import time
 from collections import OrderedDict, deque
@@ -13,6 +14,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_LIMIT = 64 * 1024
+_TOO_LARGE = f"More than {BODY_LIMIT // 1024} KiB were sent. Nothing was saved."
+# From one part of a body to the next.
+BODY_SECONDS = 20.0
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -59,9 +63,9 @@ class Protection:
             return
         try:
             await self.app(scope, _limited(receive), guarded)
-        except BodyTooLarge:
+        except BodyRefused as error:
             if not started:
-                await _refuse(guarded, 413, f"More than {BODY_LIMIT // 1024} KiB were sent. Nothing was saved.")
+                await _refuse(guarded, error.status, str(error))
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """The status and words for a request that is refused, before anything else looks at it."""
@@ -80,27 +84,34 @@ class Protection:
                 return 415, "Requests are JSON (Content-Type: application/json)."
             length = headers.get("content-length", "0")
             if not length.isdecimal() or len(length) > 12 or int(length) > BODY_LIMIT:
-                return 413, f"More than {BODY_LIMIT // 1024} KiB were sent. Nothing was saved."
+                return 413, _TOO_LARGE
         elif site not in ("same-origin", "none") and headers.get("sec-fetch-mode") != "navigate":
             # Another site may link to a page, which shows nothing without a link of one's own; it may not read.
             return 403, "This request comes from another site."
         return None
 
 
-class BodyTooLarge(Exception):
-    """More was sent than any page sends."""
+class BodyRefused(Exception):
+    """More was sent than any page sends, or it was sent too slowly."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
 
 
 def _limited(receive: Receive) -> Receive:
-    """Reads no more than the limit, also where a request does not say how long it is."""
+    """Reads no more than the limit, also where a request does not say how long it is, and waits only so long."""
     read = 0
 
     async def limited() -> Message:
         nonlocal read
-        message = await receive()
+        try:
+            message = await asyncio.wait_for(receive(), BODY_SECONDS)
+        except TimeoutError as error:
+            raise BodyRefused(408, "The request did not arrive in time. Nothing was saved.") from error
         read += len(message.get("body", b""))
         if read > BODY_LIMIT:
-            raise BodyTooLarge
+            raise BodyRefused(413, _TOO_LARGE)
         return message
 
     return limited

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from dpal.errors import CampaignBusy, DpalError, InvalidArgument, MissingData, NotForYou, RecordsChanged
 from dpal.web.access import NotAllowed
-from dpal.web.protection import BodyTooLarge
+from dpal.web.protection import BodyRefused
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
 _CHANGED = "This record is not as it was when the campaign began. Tell whoever runs the campaign; go on with the next."
@@ -64,7 +64,7 @@ def handled(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             return refused(500, _NOT_SAVED)
         except ClientDisconnect:
             return refused(400, "The request broke off. Nothing was saved.")
-        except BodyTooLarge:
+        except BodyRefused:
             raise
         except Exception as error:
             # A mistake of ours. Who sent the request learns nothing about the inside from it.
