@@ -23,6 +23,7 @@ LAYERS = (
     "experiments",
     "web",
     "cli",
+    "__main__",
 )
 STRANGERS = {("selection", "training"), ("training", "selection")}
 MAY_IMPORT_TORCH = {"training", "models"}

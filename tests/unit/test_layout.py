@@ -17,6 +17,7 @@ WITHOUT_A_SOURCE: dict[str, str] = {
 }
 # Sources without a test file of the same name: where they are tested, and why there.
 WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
+    "__main__.py": ("unit/campaign/test_background.py", "it is how campaigns are started in the background"),
     "campaign/recorded_answers.py": (
         "unit/campaign/test_labelling.py",
         "the one door for answers, met by everything that brings answers",
@@ -32,6 +33,10 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
     "cli/demo.py": ("end_to_end/test_new_user.py", "the command prints what a whole demonstration has left"),
     "cli/init.py": ("end_to_end/test_init.py", "a person answers on a terminal, which only a process of its own has"),
     "cli/labels.py": ("end_to_end/test_names.py", "tables go out to people and come back, in processes of their own"),
+    "cli/serve.py": (
+        "browser/test_labelling.py",
+        "a server runs in a process of its own, and its links are opened in a browser",
+    ),
     "data/named/dataset.py": ("unit/data/named/test_registry.py", "types only; the registry has one for each dataset"),
     "experiments/ablations.py": ("unit/experiments/test_sweep.py", "a list of experiments, and each of them is run"),
     "experiments/commentary.py": (

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def start_run(folder: Path, *, go_on: bool = False) -> None:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and program, and a folder we were given
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
+    # Whoever started it notes its end, so that it does not stay behind as a process that is dead and still there.
+    threading.Thread(target=process.wait, daemon=True).start()
     deadline = time.monotonic() + _START_SECONDS
     # Until others can see that it runs: a second click must not start a second one.
     while progress_of(folder) is None and process.poll() is None and time.monotonic() < deadline:
