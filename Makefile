@@ -33,7 +33,14 @@ browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get install -y -q --no-install-recommends chromium >/dev/null 2>&1; } || true
 
-test: $(READY) browser
+# axe-core looks for what people with disabilities would stumble over; without npm its tests say why they skip.
+AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
+.PHONY: axe
+axe: $(READY)
+	@test -e $(AXE) || { command -v npm >/dev/null && \
+	  npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.1 >/dev/null 2>&1; } || true
+
+test: $(READY) browser axe
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)
