@@ -7,6 +7,7 @@ from typing import Any
 
 from dpal.campaign.chance import in_words, stopped_after
 from dpal.campaign.facts import Selected
+from dpal.campaign.inbox import Inbox
 from dpal.campaign.ledger import epsilon_spent
 from dpal.campaign.state import Finish, Nothing, ReleaseMean, Select, State, Step, Train, WaitForLabels, next_step
 from dpal.labels.answers import CANNOT_TELL, SKIPPED
@@ -30,6 +31,8 @@ class InternalStatus:
     withdrawn: int
     resumed: int
     last_change: str
+    # Entries from the labelling page that are safe, and not taken in yet.
+    in_inbox: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +125,7 @@ def status_of(folder: Path, state: State, plan: Plan) -> Status:
         ),
         went_on_after=tuple(phase + 1 for phase in state.went_on),
         last_day=None if inside else state.last_at[:10],
-        internal=_internal(step, state, inside=inside),
+        internal=_internal(step, state, inside=inside, in_inbox=len(Inbox(folder).after(state.inbox))),
     )
 
 
@@ -139,7 +142,7 @@ def _numbers(state: State) -> tuple[int, int]:
     return asked, sum(len(selection.retired) for selection in state.selected)
 
 
-def _internal(step: Step, state: State, *, inside: bool) -> InternalStatus:
+def _internal(step: Step, state: State, *, inside: bool, in_inbox: int) -> InternalStatus:
     answers = [answer for name, answer in state.answers.items() if name not in state.withdrawn]
     without = {word: answers.count(word) for word in (SKIPPED, CANNOT_TELL)}
     asked, retired = _numbers(state)
@@ -154,6 +157,7 @@ def _internal(step: Step, state: State, *, inside: bool) -> InternalStatus:
         withdrawn=len(state.withdrawn),
         resumed=state.resumed,
         last_change=state.last_at,
+        in_inbox=in_inbox,
     )
 
 

@@ -1,5 +1,6 @@
 """Commands for the people who label."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Annotated
@@ -7,14 +8,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from dpal.campaign.campaign import Campaign
-from dpal.cli.app import AsJson, Folder, app
-from dpal.labels.label_files import TABLE
+from dpal.cli.app import AsJson, Folder, Force, app, require_free
+from dpal.labels.label_files import TABLE, harmless
 from dpal.selection.selection import INSIDE
 
 # Printed after every number that depends on private records.
 INTERNAL = "internal: do not pass these numbers on"
+_HISTORY = ("at", "who", "name", "before", "after", "note")
 
 FOR_LABELLING = (
     "The folder is for the people who label and for nobody else: which records are in it, and how many, stays inside. "
@@ -99,6 +102,36 @@ def identify(
             typer.echo(f"{name}: {'no record is called this' if record_id is None else record_id}")
     if None in ids.values():
         raise typer.Exit(2)
+
+
+@labels_app.command("history")
+def history(
+    campaign: Folder,
+    to: Annotated[Path | None, typer.Option(help="Write it as a table (.csv) instead.", metavar="FILE.csv")] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show every answer: who gave it, when, from what to what, and the note. Internal.
+
+    Answers that still wait in the inbox come once the campaign takes them in (dpal run, or any import).
+    """
+    from dpal.campaign.answer_history import answer_history
+
+    require_free(to, force=force)
+    entries = [entry.to_json() for entry in answer_history(Campaign(campaign).reader)]
+    if to is not None:
+        with to.open("w", newline="", encoding="utf-8-sig") as file:
+            writer = csv.writer(file)
+            writer.writerow(_HISTORY)
+            writer.writerows([harmless(entry[name]) for name in _HISTORY] for entry in entries)
+        Console().print(f"{len(entries):,} answers written to {escape(str(to))} ({INTERNAL}).")
+    elif as_json:
+        typer.echo(json.dumps({"internal": entries}, ensure_ascii=False))
+    else:
+        table = Table(*_HISTORY, title="Every answer (internal: do not pass it on)")
+        for entry in entries:
+            table.add_row(*(escape(entry[name]) for name in _HISTORY))
+        Console().print(table)
 
 
 @labels_app.command("close")

@@ -58,6 +58,18 @@ def is_answer(answer: Answer, classes: tuple[str, ...], multi_label: bool) -> bo
     return not multi_label and 0 <= answer < len(classes)
 
 
+def answer_in_words(answer: Answer, classes: tuple[str, ...]) -> str:
+    """The answer as people give it: a class's name, the classes of several labels, or a word for no label."""
+    if isinstance(answer, tuple):
+        given = [
+            name if target == 1 else f"{name} {target:g}"
+            for name, target in zip(classes, answer, strict=True)
+            if target > 0
+        ]
+        return ", ".join(given) or "none of them"
+    return answer if isinstance(answer, str) else classes[answer]
+
+
 def answer_from_json(value: object) -> Answer:
     """The checked value from its JSON; anything else is a ValueError."""
     if isinstance(value, list):

@@ -54,7 +54,7 @@ def write_label_files(pool: Pool, questions: Sequence[Question], folder: Path, *
             writer = csv.writer(table)
             writer.writerow(["id", *(_free_heading(name, (*answers, "id")) for name in columns), *answers])
             for row, line in enumerate(lines):
-                cells = (_harmless(column[row]) for column in columns.values())
+                cells = (harmless(column[row]) for column in columns.values())
                 writer.writerow([line.name, *cells, *("" for _ in answers)])
         if folder.exists():
             folder.rmdir()
@@ -84,7 +84,7 @@ def _free_heading(name: str, taken: Sequence[str]) -> str:
     return name if name not in taken else _free_heading(f"{name} ", taken)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """A text that a spreadsheet shows and does not run as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 

@@ -65,6 +65,8 @@ def _internal(status: Status) -> RenderableType:
         f"{internal.labelled:,} given, {internal.waiting_for_labels:,} missing, {internal.skipped:,} skipped, "
         f"{internal.cannot_tell:,} cannot tell, {internal.corrected:,} corrected",
     )
+    if internal.in_inbox:
+        table.add_row("inbox", f"{internal.in_inbox:,} from the labelling page, taken in before the next step")
     if internal.withdrawn:
         table.add_row("withdrawn", f"{internal.withdrawn:,} records, for good")
     if internal.resumed:
