@@ -16,6 +16,7 @@ EXTRAS = {
     "sklearn": "data",
     "datasets": "hub",
     "matplotlib": "plots",
+    "pydicom": "dicom",
     "starlette": "web",
     "transformers": "text",
     "uvicorn": "web",

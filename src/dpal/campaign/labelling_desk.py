@@ -21,13 +21,14 @@ from dpal.campaign.reader import Reader
 from dpal.campaign.state import State
 from dpal.campaign.status import Status, status_of
 from dpal.data import Pool
+from dpal.data.deep_images import Window
 from dpal.data.records import TextRecords, file_stamp, is_text
 from dpal.errors import InvalidArgument, NotForYou
 from dpal.labels.agreement import alpha, kappas
 from dpal.labels.answers import Answer
 from dpal.labels.decisions import DIFFER
 from dpal.labels.people import ARBITER, EXPERT, Arrangement, Opinion, Person, order_for, token_of
-from dpal.labels.pictures import are_pictures, as_png, picture_of
+from dpal.labels.pictures import are_pictures, as_png, picture_of, window_of_pictures
 from dpal.labels.public_names import Names, public_names
 
 LONGEST_NOTE = 2000
@@ -234,7 +235,12 @@ class LabellingDesk:
             others=others if person.role == ARBITER else (),
         )
 
-    def picture(self, person: Person, name: str, number: int) -> bytes:
+    @property
+    def window(self) -> Window | None:
+        """Through which images of more than 8 bits are seen, unless somebody chooses another window."""
+        return window_of_pictures(self._ready_pool()[0].records)
+
+    def picture(self, person: Person, name: str, number: int, window: Window | None = None) -> bytes:
         """A PNG file of one of the question's records, compared with what the campaign was created with."""
         with self._lock:
             intake = self._refreshed()
@@ -244,7 +250,7 @@ class LabellingDesk:
         pool, checked = self._ready_pool()
         place = pool.positions([records[number]])
         checked.check(place)
-        return as_png(picture_of(pool.records, int(place[0])))
+        return as_png(picture_of(pool.records, int(place[0]), window))
 
     def answer(self, person: Person, name: str, given: object, *, note: str, key: str) -> Entry:
         """Save an answer; None takes an earlier one back. It is on the disk when this returns.

@@ -1,7 +1,8 @@
 """From the columns of a table to a pool, wherever the table came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,7 @@ def pool_from_columns(
     size: int | None,
     channels: int | None,
     class_counts_are_public: bool,
+    window: Sequence[float] | None = None,
 ) -> Pool:
     """The pool. Image paths are relative to `folder`. Without an id column, a record's row number is its id."""
     missing = [column for column in roles.names() if column not in columns]
@@ -68,10 +70,11 @@ def pool_from_columns(
         raise BadData(f"{name} is empty: it has no records.")
     ids = np.arange(1, count + 1).astype(np.str_) if roles.identity is None else as_ids(columns[roles.identity])
     known = class_names(classes)
+    images = partial(image_records, size=size, channels=channels, window=window)
     return Pool(
         name=name,
         ids=ids,
-        records=_records(columns, roles, ids, folder, size, channels),
+        records=_records(columns, roles, ids, folder, images),
         classes=known,
         labels=_labels(columns, roles, ids, known, multi_label),
         multi_label=multi_label or len(roles.label) > 1,
@@ -82,11 +85,11 @@ def pool_from_columns(
 
 
 def _records(
-    columns: Columns, roles: Roles, ids: NDArray[np.str_], folder: Path, size: int | None, channels: int | None
+    columns: Columns, roles: Roles, ids: NDArray[np.str_], folder: Path, images: Callable[..., Records]
 ) -> Records:
     if roles.image is not None:
         encoded = [_encoded(value, str(ids[row]), folder) for row, value in enumerate(columns[roles.image])]
-        return image_records(encoded, ids, size=size, channels=channels)
+        return images(encoded, ids)
     texts = list(zip(*(columns[column] for column in roles.text), strict=True))
     for row, cells in enumerate(texts):
         if not all(is_text(cell) for cell in cells):

@@ -10,7 +10,7 @@ from dpal.data.images import image_records
 from dpal.data.pool import Pool
 from dpal.errors import BadData, InvalidArgument, MissingData
 
-SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+SUFFIXES = {".bmp", ".dcm", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
 
 def from_image_folder(
@@ -20,11 +20,13 @@ def from_image_folder(
     labels_from_folders: bool = False,
     size: int | None = None,
     channels: int | None = None,
+    window: Sequence[float] | None = None,
     class_counts_are_public: bool = False,
 ) -> Pool:
     """Every image below the folder; its path inside the folder is its id. Hidden files and other suffixes are left out.
 
-    `size` and `channels` (1 for grey, 3 for colour) must be given. With labels_from_folders, the first folder of the
+    `size` and `channels` (1 for grey, 3 for colour) must be given; for more than 8 bits, and DICOM, also the `window`,
+    (center, width). With labels_from_folders, the first folder of the
     path is the record's label; the classes are still given, since the folders' names come from private records.
     """
     root = Path(folder)
@@ -44,7 +46,7 @@ def from_image_folder(
     return Pool(
         name=root.name,
         ids=names,
-        records=image_records([root / path for path in paths], names, size=size, channels=channels),
+        records=image_records([root / path for path in paths], names, size=size, channels=channels, window=window),
         classes=known,
         labels=labels,
         ids_are_places=True,

@@ -28,11 +28,12 @@ def from_hugging_face(
     multi_label: bool = False,
     size: int | None = None,
     channels: int | None = None,
+    window: Sequence[float] | None = None,
     class_counts_are_public: bool = False,
 ) -> Pool:
     """A pool from a dataset's split. The classes default to the names in the dataset's own description.
 
-    Images need `size` and `channels` (1 for grey, 3 for colour).
+    Images need `size` and `channels` (1 for grey, 3 for colour), and a `window` for more than 8 bits and DICOM.
     """
     dataset = _opened(str(name), split, configuration, revision)
     roles = Roles(text=as_names(text), image=image, label=as_names(label), identity=id_column, unit=unit_column)
@@ -62,6 +63,7 @@ def from_hugging_face(
         multi_label=multi_label,
         size=size,
         channels=channels,
+        window=window,
         class_counts_are_public=class_counts_are_public,
     )
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpal.data.deep_images import DEEP_MODES, Window, dicom_picture, is_dicom, needs_window, window_of
 from dpal.data.records import Form, PartForm, Positions, Records, Values, decoding_workers, file_stamp
-from dpal.errors import BadData, InvalidArgument
+from dpal.errors import BadData, InvalidArgument, MissingPackage
 from dpal.imports import optional
 
 # Modes with one obvious conversion to 8-bit grey or colour. 16-bit and float images have none, and are refused.
@@ -36,6 +37,8 @@ class ImageRecords(Records):
     ids: NDArray[np.str_] = field(repr=False)
     channels: int
     size: int
+    # For more than 8 bits, and DICOM: which values are shown.
+    window: Window | None = None
 
     def __len__(self) -> int:
         return len(self.encoded)
@@ -50,6 +53,7 @@ class ImageRecords(Records):
         return (
             f"turned upright as EXIF says, cut to the middle square, resized to {self.size} × {self.size} pixels "
             f"(Pillow, bilinear), converted to {kind}"
+            + ("" if self.window is None else f"; where there are more than 8 bits, {self.window.in_words()}")
         )
 
     def stamp(self) -> str:
@@ -87,19 +91,27 @@ class ImageRecords(Records):
                 list(workers.map(fill, range(len(positions))))
         return images
 
-    def picture(self, position: int) -> NDArray[np.uint8]:
-        """The image as it is, uncropped, (height, width) or (height, width, 3): for people to look at."""
-        image = opened(self.encoded[position], str(self.ids[position]))
+    def picture(self, position: int, window: Window | None = None) -> NDArray[np.uint8]:
+        """The image as it is, uncropped, (height, width) or (height, width, 3): for people to look at.
+
+        They may look through a window of their own.
+        """
+        image = opened(self.encoded[position], str(self.ids[position]), window or self.window)
         return np.asarray(image.convert("L" if self.channels == 1 else "RGB"))
 
     def _decoded(self, position: int) -> NDArray[np.uint8]:
-        image = _middle(opened(self.encoded[position], str(self.ids[position])), self.size)
+        image = _middle(opened(self.encoded[position], str(self.ids[position]), self.window), self.size)
         pixels = np.asarray(image.convert("L" if self.channels == 1 else "RGB"))
         return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
 
 
 def image_records(
-    encoded: Sequence[Path | bytes], ids: NDArray[np.str_], *, size: int | None, channels: int | None
+    encoded: Sequence[Path | bytes],
+    ids: NDArray[np.str_],
+    *,
+    size: int | None,
+    channels: int | None,
+    window: Sequence[float] | None = None,
 ) -> ImageRecords:
     """Image records. Size and channels are stated: taken from an image, they would reveal something about it."""
     if size is None or channels is None:
@@ -115,19 +127,24 @@ def image_records(
         raise InvalidArgument("channels", channels, "1 for grey, 3 for colour")
     if len(encoded) == 0:
         raise BadData("The pool is empty: it has no images.")
-    return ImageRecords(encoded=encoded, ids=ids, channels=channels, size=size)
+    return ImageRecords(encoded=encoded, ids=ids, channels=channels, size=size, window=window_of(window))
 
 
-def opened(encoded: Path | bytes, name: str) -> Any:
-    """The decoded image, turned upright as its EXIF says, or an error with the record's id."""
+def opened(encoded: Path | bytes, name: str, window: Window | None = None) -> Any:
+    """The decoded image, turned upright as its EXIF says, or an error with the record's id.
+
+    More than 8 bits, and DICOM, are seen through the window.
+    """
     library = optional("PIL.Image", extra="data")
     # Not Path.is_file, which raises where a cell holds something too long for a path.
     if isinstance(encoded, Path) and not os.path.isfile(encoded):  # noqa: PTH113
         raise _missing(encoded, name)
     try:
         # Read whole: a decoder that fails would leave a file open.
-        content = io.BytesIO(encoded.read_bytes() if isinstance(encoded, Path) else encoded)
-        image = library.open(content, formats=_FORMATS)
+        content = encoded.read_bytes() if isinstance(encoded, Path) else encoded
+        if is_dicom(content):
+            return library.fromarray(dicom_picture(content, name, window))
+        image = library.open(io.BytesIO(content), formats=_FORMATS)
         # Phones append a preview to the photograph (MPO). In other files, any frame may be the one that is meant.
         frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
         many_bits = _has_many_bits(image)
@@ -135,12 +152,18 @@ def opened(encoded: Path | bytes, name: str) -> Any:
         # People who label see it upright, so the model must too.
         optional("PIL.ImageOps", extra="data").exif_transpose(image, in_place=True)
         transparent = image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255
+    except (BadData, MissingPackage):
+        raise
     # Pillow raises whatever its decoders do: OSError, SyntaxError, ValueError, struct.error and more.
     except Exception as error:
         where = f" ({encoded})" if isinstance(encoded, Path) else ""
         raise BadData(
             f"The image of record {name!r}{where} cannot be decoded ({type(error).__name__}). Repair or remove it."
         ) from error
+    if image.mode in DEEP_MODES and frames == 1:
+        if window is None:
+            raise needs_window(name, f"has more than 8 bits (pixel format {image.mode})")
+        return library.fromarray(window.shown(np.asarray(image)))
     if many_bits or image.mode not in _PLAIN_MODES:
         raise BadData(
             f"The image of record {name!r} has the pixel format {image.mode}{' of 16 bits' if many_bits else ''}. Only "

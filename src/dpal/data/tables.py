@@ -28,14 +28,15 @@ def from_table(
     multi_label: bool = False,
     size: int | None = None,
     channels: int | None = None,
+    window: Sequence[float] | None = None,
     folder: Path | str | None = None,
     class_counts_are_public: bool = False,
 ) -> Pool:
     """A pool from a table's columns: texts or images (paths relative to the table's folder, or encoded bytes).
 
-    Images need `size` and `channels` (1 for grey, 3 for colour). Without an id column a record's id is its row number,
-    which is only as stable as the file. `unit_column` names the person, or whatever a record belongs to, whom the
-    promise protects.
+    Images need `size` and `channels` (1 for grey, 3 for colour), and a `window` for more than 8 bits and DICOM.
+    Without an id column a record's id is its row number, which is only as stable as the file.
+    `unit_column` names the person, or whatever a record belongs to, whom the promise protects.
     """
     path = Path(file)
     if path.suffix.lower() not in FORMATS:
@@ -52,6 +53,7 @@ def from_table(
         multi_label=multi_label,
         size=size,
         channels=channels,
+        window=window,
         class_counts_are_public=class_counts_are_public,
     )
 

@@ -5,6 +5,7 @@ import io
 import numpy as np
 from numpy.typing import NDArray
 
+from dpal.data.deep_images import Window
 from dpal.data.images import ImageRecords
 from dpal.data.records import Records, Subset, TextRecords
 from dpal.imports import optional
@@ -18,12 +19,18 @@ def are_pictures(records: Records) -> bool:
     return form is not None and form.dtype == np.uint8 and len(form.shape) == 3 and form.shape[0] in (1, 3)
 
 
-def picture_of(records: Records, row: int) -> NDArray[np.uint8]:
-    """One image, (height, width) or (height, width, 3)."""
+def window_of_pictures(records: Records) -> Window | None:
+    """The window through which images of more than 8 bits are seen, where one is stated."""
+    base = records.whole if isinstance(records, Subset) else records
+    return base.window if isinstance(base, ImageRecords) else None
+
+
+def picture_of(records: Records, row: int, window: Window | None = None) -> NDArray[np.uint8]:
+    """One image, (height, width) or (height, width, 3); through a window of one's own, if it is given."""
     base = records.whole if isinstance(records, Subset) else records
     position = int(records.positions[row]) if isinstance(records, Subset) else row
     if isinstance(base, ImageRecords):
-        return base.picture(position)
+        return base.picture(position, window)
     values = np.asarray(records.read(np.asarray([row])))[0].astype(np.uint8)
     return values[0] if len(values) == 1 else values.transpose(1, 2, 0)
 

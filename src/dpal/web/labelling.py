@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from dpal.campaign.guidelines import example_picture, read_guidelines
 from dpal.campaign.labelling_desk import LabellingDesk
+from dpal.data.deep_images import Window, window_of
 from dpal.errors import InvalidArgument, NotForYou
 from dpal.labels.answers import Answer
 from dpal.labels.people import ARBITER, EXPERT, Opinion, Person
@@ -65,7 +66,8 @@ def labelling_routes(access: Access) -> list[Route]:
     def picture(request: Request) -> Response:
         desk, person = _labeller(access, request)
         name, number = request.query_params.get("name", ""), number_in(request.query_params.get("number", "0"))
-        return Response(desk.picture(person, name, number), media_type="image/png")
+        window = _window(request) if desk.window is not None else None
+        return Response(desk.picture(person, name, number, window), media_type="image/png")
 
     def example(request: Request) -> Response:
         desk, _ = _labeller(access, request)
@@ -115,10 +117,22 @@ def _task(name: str, desk: LabellingDesk, person: Person) -> dict[str, Any]:
         "classes": list(state.created.classes),
         "multi_label": state.created.multi_label,
         "shows": desk.shows,
+        "window": None if desk.window is None else [desk.window.center, desk.window.width],
         "unit": unit["word"] if unit is not None and unit["one_label"] else None,
         "guidelines": {"text": guidelines.text, "examples": list(guidelines.examples)},
         "rule": desk.arrangement.in_words(),
     }
+
+
+def _window(request: Request) -> Window | None:
+    """The window that a person has chosen, if any."""
+    given = [request.query_params[name] for name in ("center", "width") if name in request.query_params]
+    if not given:
+        return None
+    try:
+        return window_of([float(number) for number in given])
+    except ValueError as error:
+        raise InvalidArgument("the window", "this one", "two numbers, with a width above 0") from error
 
 
 def _opinion(name: str, opinion: Opinion) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from small_web import Web, read, said, small_web, waiting
 
+from dpal.campaign.arranging import add_person
 from dpal.campaign.guidelines import write_guidelines
 from dpal.campaign.inbox import Inbox
+from dpal.web.access import Access, named_desks
 
 KEY = "key-{:08d}"
 
@@ -30,7 +32,7 @@ def test_the_task_says_what_to_do_and_nothing_of_the_plan(web: Web) -> None:
     write_guidelines(web.campaign.folder, "Look closely.")
     task = read(web.signed_in("A").get("/c/c/api/task"))
     assert set(task) == {
-        "campaign", "person", "role", "classes", "multi_label", "shows", "unit", "guidelines", "rule",
+        "campaign", "person", "role", "classes", "multi_label", "shows", "unit", "window", "guidelines", "rule",
     }  # fmt: skip
     assert task["classes"] == ["no", "yes"] and task["guidelines"]["text"] == "Look closely."
 
@@ -146,3 +148,39 @@ def test_signing_out(web: Web) -> None:
     client = web.signed_in("A")
     assert client.post("/c/c/leave", json={}).status_code == 200
     assert client.get("/c/c/api/task").status_code == 401
+
+
+def test_people_look_through_a_window_of_their_own(tmp_path: Path) -> None:
+    """Images of 16 bits: the stated window, another one, and nothing but pixels."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+    from small_campaigns import linear_plan
+
+    from dpal.campaign.campaign import Campaign
+    from dpal.data.deep_images import Window
+    from dpal.data.sources import open_pool
+
+    rng = np.random.default_rng(1)
+    values = {f"{number:02d}.png": rng.integers(0, 4096, (8, 8), dtype=np.uint16) for number in range(24)}
+    (tmp_path / "scans").mkdir()
+    for name, pixels in values.items():
+        Image.fromarray(pixels).save(tmp_path / "scans" / name)
+    options = {"folder": str(tmp_path / "scans"), "classes": ["no", "yes"], "size": 8, "channels": 1}
+    pool = open_pool("image-folder", options | {"window": [2000, 3000]})
+    campaign = Campaign.create(tmp_path / "c", plan=linear_plan(), pool=pool, model="small-cnn", oracle="files")
+    campaign.run()
+    person = add_person(campaign.reader, "A")
+    desks = named_desks([campaign.folder], {campaign.folder: pool})
+    web = Web(access=Access(desks=desks, is_https=False), campaign=campaign, people={"A": person})
+    client = web.signed_in("A")
+    assert read(client.get("/c/c/api/task"))["window"] == [2000, 3000]
+    name = waiting(client)[0]
+    pixels = values[str(campaign.identify([name])[name])]
+    for asked, window in (({}, Window(2000, 3000)), ({"center": "500", "width": "100.5"}, Window(500, 100.5))):
+        shown = client.get("/c/c/api/picture", params={"name": name, "number": "0"} | asked)
+        np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(shown.content))), window.shown(pixels))
+    for wrong in ({"center": "1"}, {"center": "1", "width": "0"}, {"center": "x", "width": "1"}, {"width": "nan"}):
+        asked = {"name": name, "number": "0"} | wrong
+        assert client.get("/c/c/api/picture", params=asked).status_code == 400

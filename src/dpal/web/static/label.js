@@ -31,6 +31,8 @@ const page = {
   finished: false,
   viewers: [],
   look: { inverted: false, brightness: 100, contrast: 100 },
+  // [center, width] of images with more than 8 bits, if this person has chosen one.
+  window: null,
   records: new Records(base),
   outbox: null,
   shown: null,
@@ -217,6 +219,7 @@ function draw(record, number) {
   if (page.task.shows === "name") $("record").append(paragraph("This record is numbers; look it up by its name."));
   $("view-tools").hidden = page.viewers.length === 0;
   for (const viewer of page.viewers) viewer.look(page.look);
+  if (page.window !== null) showWindow();
   $("others").hidden = record.others.length === 0;
   $("others-list").replaceChildren(
     ...record.others.map((answer) => {
@@ -314,8 +317,29 @@ const view = {
   reset() {
     page.viewers.forEach((viewer) => viewer.reset());
     view.look({ inverted: false, brightness: 100, contrast: 100 });
+    if (page.task.window !== null && page.window !== null) {
+      [$("level").value, $("width").value] = page.task.window;
+      page.window = null;
+      showWindow();
+    }
   },
 };
+
+// The pictures that are shown, through the window that this person has chosen.
+let windowTimer = 0;
+async function showWindow() {
+  const { shown, viewers, window } = page;
+  for (const [number, viewer] of viewers.entries()) {
+    try {
+      const url = await page.records.picture(shown, number, window);
+      if (page.viewers !== viewers || page.window !== window) return;
+      viewer.image.src = url;
+    } catch (error) {
+      notice(error.message);
+      return;
+    }
+  }
+}
 
 const COMMANDS = {
   c: ["cannot tell", () => give(CANNOT_TELL)],
@@ -405,6 +429,22 @@ function setUpView() {
   $("zoom-out").addEventListener("click", COMMANDS["-"][1]);
   $("invert").addEventListener("click", COMMANDS.i[1]);
   $("view-reset").addEventListener("click", COMMANDS.r[1]);
+  if (page.task.window !== null) {
+    const [center, width] = page.task.window;
+    for (const [id, least, most, now] of [
+      ["level", center - width, center + width, center],
+      ["width", width / 50, width * 2, width],
+    ]) {
+      Object.assign($(id), { min: least, max: most });
+      $(id).value = now;
+      $(`${id}-label`).hidden = false;
+      $(id).addEventListener("input", () => {
+        page.window = [Number($("level").value), Number($("width").value)];
+        clearTimeout(windowTimer);
+        windowTimer = setTimeout(showWindow, 80);
+      });
+    }
+  }
   for (const id of ["brightness", "contrast"]) {
     $(id).addEventListener("input", () => view.look({ [id]: Number($(id).value) }));
   }

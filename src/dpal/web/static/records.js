@@ -15,10 +15,16 @@ export class Records {
     const asked = encodeURIComponent(name);
     const question = await get(`${this.base}api/question?name=${asked}`);
     const pictures = [];
-    for (let number = 0; number < question.pictures; number += 1) {
-      pictures.push(URL.createObjectURL(await getBlob(`${this.base}api/picture?name=${asked}&number=${number}`)));
-    }
+    for (let number = 0; number < question.pictures; number += 1) pictures.push(await this.picture(name, number));
     return { ...question, urls: pictures };
+  }
+
+  // Through a window, [center, width], where images have more than 8 bits.
+  async picture(name, number, window = null) {
+    const seen = window === null ? "" : `&center=${window[0]}&width=${window[1]}`;
+    return URL.createObjectURL(
+      await getBlob(`${this.base}api/picture?name=${encodeURIComponent(name)}&number=${number}${seen}`),
+    );
   }
 
   get(name) {
