@@ -16,6 +16,7 @@ EXTRAS = {
     "sklearn": "data",
     "datasets": "hub",
     "matplotlib": "plots",
+    "openpyxl": "excel",
     "pydicom": "dicom",
     "starlette": "web",
     "transformers": "text",

@@ -48,6 +48,7 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
         "measures finished campaigns, which the sweep makes once for all tests",
     ),
     "experiments/table1.py": ("unit/experiments/test_sweep.py", "a list of experiments, and each of them is run"),
+    "labels/label_rows.py": ("unit/labels/test_label_sheets.py", "each form is read back as it is written"),
     "models/nfnet.py": ("golden/test_nfnet.py", "its outputs are compared with those of timm's network"),
 }
 # Sources that are shorter: why.

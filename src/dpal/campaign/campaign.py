@@ -30,6 +30,7 @@ from dpal.campaign.verification import Verification, verified
 from dpal.campaign.writer import writing
 from dpal.data import Pool
 from dpal.errors import CampaignBusy, InvalidArgument
+from dpal.labels.label_files import DEFAULT_KIND
 from dpal.labels.oracles import OracleLike, oracle_name
 from dpal.planning.plan import Plan, Schedule
 from dpal.selection.acquisition import Acquisition
@@ -319,9 +320,12 @@ class Campaign:
         """Record the answers of a filled-in table, all or none; returns the counts of `add_answers`."""
         return labelling.import_labels(self.reader, Path(file), pool)
 
-    def export_labels(self, folder: Path | str, pool: Pool) -> int:
-        """Write the records that wait for an answer to a folder; returns how many there are."""
-        return labelling.export_labels(self.reader, Path(folder), pool)
+    def export_labels(self, folder: Path | str, pool: Pool, *, kind: str = DEFAULT_KIND) -> int:
+        """Write the records that wait for an answer to a folder; returns how many there are.
+
+        `kind`: csv, xlsx, jsonl, coco or label-studio.
+        """
+        return labelling.export_labels(self.reader, Path(folder), pool, kind)[0]
 
     def close_round(self) -> int:
         """Continue without the missing answers, which may still come later; returns how many are missing."""

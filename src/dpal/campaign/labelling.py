@@ -7,6 +7,7 @@ from dpal.campaign import fault_points
 from dpal.campaign.campaign_pool import campaign_pool, checked_records
 from dpal.campaign.facts import Closed
 from dpal.campaign.fingerprints import Contents
+from dpal.campaign.guidelines import read_guidelines
 from dpal.campaign.intake import take_in
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import asked_units, record_answers
@@ -64,8 +65,8 @@ def import_labels(reader: Reader, file: Path, pool: Pool) -> dict[str, int]:
     return counts
 
 
-def export_labels(reader: Reader, folder: Path, pool: Pool) -> int:
-    """Write the records that wait for an answer to a folder; returns how many there are."""
+def export_labels(reader: Reader, folder: Path, pool: Pool, kind: str) -> tuple[int, Path | None]:
+    """Write the records that wait for an answer to a folder; returns how many there are, and the file to fill in."""
     contents = reader.contents()
     state = reader.known_state()
     pool = campaign_pool(pool, state, contents, folder=reader.folder)
@@ -74,8 +75,12 @@ def export_labels(reader: Reader, folder: Path, pool: Pool) -> int:
         # People must see exactly the records that the model will be trained on.
         checked_records(pool, contents, folder=reader.folder).check(pool.positions(waiting))
         questions = _questions(reader, state, contents, waiting)
-        write_label_files(pool, questions, folder.absolute(), unit_heading=pool.unit)
-    return len(waiting)
+        guidelines = read_guidelines(reader.folder).text
+        file = write_label_files(
+            pool, questions, folder.absolute(), unit_heading=pool.unit, kind=kind, guidelines=guidelines
+        )
+        return len(waiting), file
+    return 0, None
 
 
 def _questions(reader: Reader, state: State, contents: Contents, waiting: list[str]) -> list[Question]:

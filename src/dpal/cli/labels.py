@@ -11,8 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.labelling import export_labels
 from dpal.cli.app import AsJson, Folder, Force, app, require_free
-from dpal.labels.label_files import TABLE, harmless
+from dpal.labels.label_files import DEFAULT_KIND
+from dpal.labels.label_sheets import harmless
 from dpal.selection.selection import INSIDE
 
 # Printed after every number that depends on private records.
@@ -31,23 +33,25 @@ app.add_typer(labels_app, name="labels")
 @labels_app.command("export")
 def export(
     campaign: Folder,
-    to: Annotated[
-        Path, typer.Option(help="A folder to make: labels.csv to fill in, and the images.", metavar="FOLDER")
-    ],
+    to: Annotated[Path, typer.Option(help="A folder to make: the file to fill in, and the images.", metavar="FOLDER")],
+    kind: Annotated[
+        str, typer.Option("--format", help="csv, xlsx (Excel), jsonl, coco or label-studio.", metavar="KIND")
+    ] = DEFAULT_KIND,
     as_json: AsJson = False,
 ) -> None:
     """Write the records that wait for a label to a folder: labels.csv, and images if the records are images.
 
-    People fill in the column label with a class's name, skip, or cannot-tell. An empty cell means no answer yet.
+    People fill in the column label with a class's name, skip, or cannot-tell. An empty cell means no answer yet. The
+    folder has a text file that tells them so, with the classes and the campaign's guidelines.
 
     Example: dpal labels export clinic --to week-1
     """
     opened = Campaign(campaign)
-    count = opened.export_labels(to, opened.open_data())
+    count, file = export_labels(opened.reader, to, opened.open_data(), kind)
     if as_json:
         typer.echo(json.dumps({"folder": str(to) if count else None, "internal": {"records": count}}))
-    elif count:
-        table = escape(str(to / TABLE))
+    elif file is not None:
+        table = escape(str(to / file.name))
         Console().print(f"{count:,} records (internal) to label in {escape(str(to))}. Fill in {table}, then:")
         Console().print(f"  dpal labels import {escape(str(campaign))} {table}")
         if opened.plan.setting.promise == INSIDE:
@@ -59,7 +63,10 @@ def export(
 @labels_app.command("import")
 def import_(
     campaign: Folder,
-    file: Annotated[Path, typer.Argument(help="A table with the columns id and label, such as the exported one.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="What was exported, filled in: .csv, .xlsx, .jsonl, or .json of COCO or Label Studio."),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Import labels from a table: all of them or, if anything is wrong, none.

@@ -1,6 +1,5 @@
-"""Label files: a table for people to fill in, with the images next to it, and the answers from such a table."""
+"""Label files: what people fill in with their own tools, with the images next to it, and the answers from it."""
 
-import csv
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +10,14 @@ from dpal.data import Pool
 from dpal.data.class_labels import composed
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused, MissingData
-from dpal.labels.answers import NO_LABEL, SKIPPED, Answer, allowed_answers, read_answer, word_for_no_label
+from dpal.labels.answers import CANNOT_TELL, NO_LABEL, SKIPPED, Answer, allowed_answers, read_answer, word_for_no_label
+from dpal.labels.label_rows import rows_of
+from dpal.labels.label_sheets import WRITERS, Line, Sheet
 from dpal.labels.pictures import are_pictures, as_png, picture_of
 from dpal.labels.public_names import Names
 
-TABLE = "labels.csv"
+DEFAULT_KIND = "csv"
+HOW_TO = "README.txt"
 _SHOWN = 20
 
 
@@ -28,12 +30,22 @@ class Question:
     unit: str | None = None
 
 
-def write_label_files(pool: Pool, questions: Sequence[Question], folder: Path, *, unit_heading: str = "unit") -> Path:
-    """Write a folder with labels.csv, one line per question with an empty label, and the images as PNG files.
+def write_label_files(
+    pool: Pool,
+    questions: Sequence[Question],
+    folder: Path,
+    *,
+    unit_heading: str = "unit",
+    kind: str = DEFAULT_KIND,
+    guidelines: str = "",
+) -> Path:
+    """Write a folder with the questions, each with a place for its label, the images as PNG files, and how to answer.
 
-    Lines are in the order of their names, which says nothing about scores or, if names are opaque, about ids; the
-    records of a unit stand together.
+    They are in the order of their names, which says nothing about scores or, if names are opaque, about ids; the
+    records of a unit stand together. Returns the file that people fill in.
     """
+    if kind not in WRITERS:
+        raise InvalidArgument("the kind of label file", kind, f"one of {', '.join(WRITERS)}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument("the folder for the export", str(folder), "new or empty")
     if pool.multi_label and "id" in pool.classes:
@@ -46,102 +58,104 @@ def write_label_files(pool: Pool, questions: Sequence[Question], folder: Path, *
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
-        columns = _by_line(_columns(shown, draft), [len(line.ids) for line in lines])
-        if any(line.unit is not None for line in lines):
-            columns = {unit_heading: [line.unit or "" for line in lines], **columns}
-        answers = pool.classes if pool.multi_label else ("label",)
-        with (draft / TABLE).open("w", newline="", encoding="utf-8-sig") as table:
-            writer = csv.writer(table)
-            writer.writerow(["id", *(_free_heading(name, (*answers, "id")) for name in columns), *answers])
-            for row, line in enumerate(lines):
-                cells = (harmless(column[row]) for column in columns.values())
-                writer.writerow([line.name, *cells, *("" for _ in answers)])
+        files, texts = _images(shown, draft), _texts(shown)
+        ends = list(accumulate(len(line.ids) for line in lines))
+        places = [range(end - len(line.ids), end) for end, line in zip(ends, lines, strict=True)]
+        sheet = Sheet(
+            lines=tuple(
+                Line(
+                    name=line.name,
+                    unit=line.unit,
+                    files=tuple(files[place] for place in rows) if files else (),
+                    texts=tuple(texts[place] for place in rows) if texts else (),
+                )
+                for line, rows in zip(lines, places, strict=True)
+            ),
+            classes=pool.classes,
+            multi_label=pool.multi_label,
+            unit_heading=unit_heading,
+        )
+        written = WRITERS[kind](sheet, draft).name
+        (draft / HOW_TO).write_text(_how_to(sheet, written, guidelines), encoding="utf-8")
         if folder.exists():
             folder.rmdir()
         draft.replace(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return folder / TABLE
+    return folder / written
 
 
-def _by_line(columns: dict[str, list[str]], counts: Sequence[int]) -> dict[str, list[str]]:
-    """The columns with a row for each line: one with several records has them side by side."""
-    most = max(counts)
-    if most == 1:
-        return columns
-    ends = list(accumulate(counts))
-    spread: dict[str, list[str]] = {}
-    for number in range(most):
-        for name, cells in columns.items():
-            spread[f"{name} {number + 1}"] = [
-                cells[end - count + number] if number < count else "" for end, count in zip(ends, counts, strict=True)
-            ]
-    return spread
+def _how_to(sheet: Sheet, file: str, guidelines: str) -> str:
+    """What people need to know, in a text file next to the one that they fill in."""
+    if sheet.multi_label:
+        answer = "For each class: 1 if the record has it, 0 if not."
+    else:
+        answer = "One of the classes, spelled as below."
+    return "\n".join(
+        [
+            *([guidelines.strip(), ""] if guidelines.strip() else []),
+            f"Fill in {file}, and send it back. What is left empty comes again in the next file.",
+            answer,
+            f"Or: {CANNOT_TELL} (you looked, and it cannot be decided), {SKIPPED} (you do not want to answer it).",
+            "",
+            "Classes:",
+            *(f"  {name}" for name in sheet.classes),
+            "",
+        ]
+    )
 
 
-def _free_heading(name: str, taken: Sequence[str]) -> str:
-    """A heading that is not the name of a class."""
-    return name if name not in taken else _free_heading(f"{name} ", taken)
+def _texts(pool: Pool) -> list[tuple[str, ...]]:
+    return list(pool.records.texts) if isinstance(pool.records, TextRecords) else []
 
 
-def harmless(text: str) -> str:
-    """A text that a spreadsheet shows and does not run as a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
-def _columns(pool: Pool, folder: Path) -> dict[str, list[str]]:
-    """What shows the records to a person: texts, or the names of image files, which are written here."""
-    if isinstance(pool.records, TextRecords):
-        count = len(pool.records.texts[0])
-        names = ["text"] if count == 1 else [f"text {number + 1}" for number in range(count)]
-        return {name: [texts[i] for texts in pool.records.texts] for i, name in enumerate(names)}
+def _images(pool: Pool, folder: Path) -> list[str]:
+    """The names of image files, which are written here; none where the records are not images."""
     if not are_pictures(pool.records):
         # Numbers that are not an image: there is only the name.
-        return {}
+        return []
     (folder / "images").mkdir()
     files: list[str] = []
     for row in range(len(pool)):
         file = f"images/{row + 1:06d}.png"
         (folder / file).write_bytes(as_png(picture_of(pool.records, row)))
         files.append(file)
-    return {"file": files}
+    return files
 
 
 def read_label_file(
     file: Path, pool: Pool, asked: set[str], *, names: Names, withdrawn: frozenset[str] = frozenset()
 ) -> dict[str, Answer]:
-    """The answers in a table with the columns id and label (or one column per class), by the records' own ids.
+    """The answers in a file of any kind that dpal labels export writes, by the records' own ids.
 
     An empty label is not an answer yet. All lines are checked; if anything is wrong, every problem is listed and
     nothing is returned. Answers about withdrawn records are not read and are returned as skipped.
     """
     if not file.is_file():
         raise MissingData(f"There is no file {file}.")
-    wanted = ["id", *(pool.classes if pool.multi_label else ("label",))]
     problems: list[str] = []
     answers: dict[str, Answer] = {}
-    for line, cells in _rows(file, wanted):
-        given = [cell.strip() for cell in cells[1:]]
-        if not any(given):
+    for row in rows_of(file, pool.classes, multi_label=pool.multi_label):
+        if not any(row.cells):
             continue
-        record_id = names.id_of(cells[0])
+        record_id = names.id_of(row.name)
         if record_id is None:
-            problems.append(f"line {line}: {names.problem_with(cells[0])}")
+            problems.append(f"{row.place}: {names.problem_with(row.name)}")
             continue
         name = names.name_of(record_id)
         if record_id in withdrawn:
             answers[record_id] = SKIPPED
             continue
         if record_id not in asked:
-            problems.append(f"line {line}: the id {name!r} was not asked for")
+            problems.append(f"{row.place}: the id {name!r} was not asked for")
             continue
         try:
-            answer = _read_cells(given, name, pool)
+            answer = _read_cells(list(row.cells), name, pool)
         except (InvalidArgument, ValueError) as error:
-            problems.append(f"line {line}: {error}")
+            problems.append(f"{row.place}: {error}")
             continue
         if record_id in answers and answers[record_id] != answer:
-            problems.append(f"line {line}: the id {name!r} appears twice with different answers")
+            problems.append(f"{row.place}: the id {name!r} appears twice with different answers")
         answers[record_id] = answer
     if problems:
         raise labels_refused(str(file), problems)
@@ -179,50 +193,3 @@ def _class_meant(text: str, name: str, classes: tuple[str, ...]) -> str:
     if len(alike) != 1:
         raise InvalidArgument(f"the answer for {name!r}", text, allowed_answers(classes))
     return alike[0]
-
-
-def _rows(file: Path, wanted: list[str]) -> list[tuple[int, list[str]]]:
-    """The wanted cells of each line, with any of the three usual separators."""
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            start = lines.tell()
-            first = lines.readline()
-            if first.lower().startswith("sep="):
-                # Excel's way to state the separator.
-                start, first = lines.tell(), lines.readline()
-            separator = max(",;\t", key=first.count)
-            lines.seek(start)
-            reader = csv.reader(lines, delimiter=separator, strict=True)
-            header = [_heading(cell, wanted) for cell in next(reader, [])]
-            missing = [name for name in wanted if name not in header]
-            if missing:
-                raise LabelsRefused(
-                    f"{file} has no column {', '.join(missing)}; its columns are: {', '.join(header) or 'none'}. No "
-                    "label was taken."
-                )
-            twice = [name for name in wanted if header.count(name) > 1]
-            if twice:
-                raise LabelsRefused(f"{file} has the column {', '.join(twice)} twice. No label was taken.")
-            places = [header.index(name) for name in wanted]
-            lines_of_cells: list[tuple[int, list[str]]] = []
-            for row in reader:
-                if not any(cell.strip() for cell in row):
-                    continue
-                if len(row) <= max(places) or any(cell.strip() for cell in row[len(header) :]):
-                    raise LabelsRefused(
-                        f"Line {reader.line_num} of {file} has {len(row)} cells, but the header has {len(header)}. No "
-                        "label was taken."
-                    )
-                lines_of_cells.append((reader.line_num, [row[place] for place in places]))
-            return lines_of_cells
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise LabelsRefused(
-            f"{file} cannot be read as a table in UTF-8 ({error}). Save it as CSV (UTF-8). No label was taken."
-        ) from error
-
-
-def _heading(cell: str, wanted: Sequence[str]) -> str:
-    """A column's name; id and label may be written in capitals."""
-    text = cell.strip()
-    text = next((name for name in wanted if composed(name) == composed(text)), text)
-    return text.lower() if text not in wanted and text.lower() in ("id", "label") else text
