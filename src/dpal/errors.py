@@ -64,6 +64,10 @@ class NotForYou(DpalError):
         super().__init__("There is nothing here for you.")
 
 
+class LabelStudioFailed(DpalError):
+    """A Label Studio server that cannot be reached or refuses; the message says what to do. No answer is lost."""
+
+
 class MissingPackage(DpalError):
     """An optional package is not installed; the message has the command that installs it."""
 

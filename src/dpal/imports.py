@@ -15,6 +15,7 @@ EXTRAS = {
     "pyarrow": "data",
     "sklearn": "data",
     "datasets": "hub",
+    "httpx": "label-studio",
     "matplotlib": "plots",
     "openpyxl": "excel",
     "pydicom": "dicom",

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpal.campaign import given_up_phase, labelling, withdrawal
+from dpal.campaign import given_up_phase, labelling, waiting, withdrawal
 from dpal.campaign.campaign_pool import open_data
 from dpal.campaign.changed_config import require_recorded
 from dpal.campaign.config import CampaignConfig, Text, checked_config, read_config, training_section
 from dpal.campaign.fingerprints import Contents
 from dpal.campaign.given_up_phase import Abandoned
 from dpal.campaign.intake import take_in
+from dpal.campaign.label_studio_sync import Synced
 from dpal.campaign.layout import CONFIG
 from dpal.campaign.leftovers import has_leftovers
 from dpal.campaign.lock import writer_of
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import asked_units
 from dpal.campaign.simulated_scores import simulated_scores
-from dpal.campaign.state import State, WaitForLabels, next_step
+from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.campaign.store import Recorded
 from dpal.campaign.verification import Verification, verified
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from dpal.campaign.runner import Runner
 
 _ATTEMPTS, _PAUSE_SECONDS = 10, 0.05
-_WAIT_SECONDS = 1.0
 
 
 class Campaign:
@@ -308,13 +308,16 @@ class Campaign:
             return take_in(writer, self.reader.contents)
 
     def wait_for_answers(self) -> None:
-        """Take in what people answer on the labelling page until the campaign can continue."""
-        with doing("waiting for answers"):
-            while isinstance(next_step(self.state(), self.schedule), WaitForLabels):
-                # Another process may be writing, such as an import: its answers count too.
-                with suppress(CampaignBusy):
-                    self.take_in()
-                time.sleep(_WAIT_SECONDS)
+        """Take in what people answer on the labelling page, or in Label Studio, until the campaign can continue."""
+        given = None if self.config.data is not None else self.runner.given_pool
+        waiting.wait_for_answers(self.reader, pool=given, tell=self.parts.tell)
+
+    def sync_labels(self, pool: Pool | None = None) -> Synced:
+        """Send what is asked to the Label Studio server that the configuration names, and take what is answered.
+
+        `pool` is needed where the campaign was made from objects in Python.
+        """
+        return waiting.sync_labels(self.reader, pool)
 
     def import_labels(self, file: Path | str, pool: Pool) -> dict[str, int]:
         """Record the answers of a filled-in table, all or none; returns the counts of `add_answers`."""

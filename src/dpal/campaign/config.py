@@ -88,6 +88,17 @@ class Acquire(_Section):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class Labels(_Section):
+    """Where people label, if that is another program: so far, Label Studio."""
+
+    source: Literal["label-studio"]
+    url: str
+    # Where the token is: a file, or an environment variable such as $LABEL_STUDIO_TOKEN. Never the token itself.
+    token: str
+    # Whether a project is deleted there once its round has ended and its answers are taken in.
+    remove_projects: bool = False
+
+
 class CampaignConfig(_Section):
     """A whole campaign. Data, model or plan are missing if they were given in Python."""
 
@@ -99,6 +110,7 @@ class CampaignConfig(_Section):
     training: Training = Field(default_factory=Training)
     acquisition: Acquire = Field(default_factory=Acquire)
     oracle: str = "files"
+    labels: Labels | None = None
     # A seed makes the noise predictable: nothing is private then, which not_private must say.
     seed: int | None = None
     not_private: bool = False
@@ -109,7 +121,7 @@ class CampaignConfig(_Section):
 
 def settings_hash(config: CampaignConfig) -> str:
     """The hash of a configuration without the places of data, which may move and are checked by ids and classes."""
-    document = config.model_dump(mode="json", exclude={"data", "evaluation"})
+    document = config.model_dump(mode="json", exclude={"data", "evaluation", "labels"})
     # A place too.
     document["training"].pop("features_cache")
     document["ids_are_free_of_content"] = config.data is not None and config.data.ids_are_free_of_content

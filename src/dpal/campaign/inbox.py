@@ -77,6 +77,16 @@ class Inbox:
         fault_points.reached("inbox.committed")
         return _entry(row)
 
+    def has(self, *, person: str, key: str) -> bool:
+        """Whether this person's entry with this key is there."""
+        if not self.path.exists():
+            return False
+        with self._open() as connection:
+            if not _has_tables(connection, self.path):
+                return False
+            query = "SELECT 1 FROM entries WHERE person = ? AND key = ?"
+            return connection.execute(query, (person, key)).fetchone() is not None
+
     def after(self, number: int) -> list[Entry]:
         """The entries above this number, in order."""
         if not self.path.exists():

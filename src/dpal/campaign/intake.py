@@ -108,9 +108,9 @@ class Intake:
         except ValueError:
             return None
         note = str(entry.body.get("note", ""))
-        return Opinion(
-            number=entry.number, at=entry.at, person=entry.person, question=question, answer=answer, note=note
-        )
+        # When it was given, which may be before it came here.
+        at = str(entry.body.get("at") or entry.at)
+        return Opinion(number=entry.number, at=at, person=entry.person, question=question, answer=answer, note=note)
 
     def decision(self, question: str) -> Decision:
         """What the people's answers to a question come to."""

@@ -65,7 +65,7 @@ class Runner:
         self.schedule = self.plan.schedule
         self.parts = parts
         self.model = RecordedModel(reader.folder, lambda: self.parts.learner(self.parts.inputs))
-        self._given_pool, self._given_inputs = parts.pool, parts.inputs
+        self.given_pool, self._given_inputs = parts.pool, parts.inputs
         self._step_is_charged = False
         contents = reader.contents()
         state = reader.known_state()
@@ -88,11 +88,11 @@ class Runner:
         """Use only the campaign's own records: in its order, without withdrawn ones, each checked when it is read."""
         folder, charged = self.folder, self._charge_words
         pool, inputs = (
-            campaign_pool(self._given_pool, state, contents, folder=folder, charged=charged),
+            campaign_pool(self.given_pool, state, contents, folder=folder, charged=charged),
             self._given_inputs,
         )
-        if pool is not self._given_pool:
-            inputs = inputs.subset(self._given_pool.positions(pool.ids))
+        if pool is not self.given_pool:
+            inputs = inputs.subset(self.given_pool.positions(pool.ids))
         self._checked = checked = checked_records(pool, contents, folder=folder, charged=charged)
         # Before anything is computed from them.
         self._check_files()

@@ -111,6 +111,29 @@ def identify(
         raise typer.Exit(2)
 
 
+@labels_app.command("sync")
+def sync(campaign: Folder, as_json: AsJson = False) -> None:
+    """Send what is asked to the Label Studio server of campaign.yaml, and take in what is answered there.
+
+    dpal run --wait does the same every ten seconds. It may be broken off anywhere, and repeated.
+    """
+    opened = Campaign(campaign)
+    synced = opened.sync_labels()
+    status = opened.status()
+    if as_json:
+        internal = {"tasks_added": synced.tasks_added, "answers": synced.answers, "problems": synced.problems}
+        internal["waiting_for_labels"] = status.internal.waiting_for_labels
+        typer.echo(json.dumps({"next_step": status.next_step, "internal": internal}))
+        return
+    console = Console(soft_wrap=True)
+    console.print(
+        f"{synced.tasks_added:,} tasks sent, {synced.answers:,} answers taken; "
+        f"{status.internal.waiting_for_labels:,} still missing ({INTERNAL}). Next: {status.next_step}"
+    )
+    for problem in synced.problems:
+        console.print(f"not taken: {problem}", markup=False, highlight=False)
+
+
 @labels_app.command("history")
 def history(
     campaign: Folder,
