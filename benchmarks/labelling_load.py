@@ -29,6 +29,7 @@ from served import Served, serving
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
 from dpal.campaign.inbox import Inbox
+from dpal.campaign.labelling_desk import LabellingDesk
 
 # Labels that are there before, so that there is something to train on.
 FILED = 400
@@ -65,16 +66,17 @@ def training_campaign(folder: Path, seconds: int) -> Path:
 class Expert(threading.Thread):
     """One answer a second; notes how long each took to be acknowledged."""
 
-    def __init__(self, served: Served, name: str, start: float, seconds: int) -> None:
+    def __init__(self, served: Served, name: str, mark: str, start: float, seconds: int) -> None:
         super().__init__()
-        self.served, self.token, self.begin, self.seconds = served, served.token(name), start, seconds
+        self.served, self.begin, self.seconds = served, start, seconds
+        self.cookie = f"dpal-c-{mark}={served.token(name)}"
         self.taken: list[float] = []
         self.failures: list[str] = []
 
     def run(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=60)
         headers = {
-            "Origin": self.served.base, "Content-Type": "application/json", "Cookie": f"dpal-c={self.token}",
+            "Origin": self.served.base, "Content-Type": "application/json", "Cookie": self.cookie,
         }  # fmt: skip
 
         def ask(method: str, path: str, body: object = None) -> bytes:
@@ -106,7 +108,8 @@ def under_load(report: Report, folder: Path, seconds: int) -> None:
         start = time.monotonic() + 3
         names = [name for name in served.links if name.startswith("Expert")]
         # They do not all press at the same moment.
-        experts = [Expert(served, name, start + place / EXPERTS, seconds) for place, name in enumerate(names)]
+        mark = LabellingDesk(folder).mark
+        experts = [Expert(served, name, mark, start + place / EXPERTS, seconds) for place, name in enumerate(names)]
         for expert in experts:
             expert.start()
         for expert in experts:

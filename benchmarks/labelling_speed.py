@@ -64,7 +64,7 @@ def on_the_page(folder: Path, browser: Any) -> tuple[float, int]:
             page.wait_for_function(
                 "count => !document.getElementById('message').hidden"
                 " || (document.getElementById('position').textContent.startsWith(`Record ${count + 1} `)"
-                " && document.querySelector('#record img')?.naturalWidth > 0)",
+                " && document.getElementById('question').dataset.ready)",
                 arg=count,
             )
             if page.is_visible("#message"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from browser import chromium, needs_chromium
 from command_line import dpal
+from labelled_in_browser import READY
 from pictures import pixels, write_png
 from served import Served, serving
 
@@ -161,7 +162,7 @@ def test_nobody_is_kept_out(served: Served, browser: Any, tmp_path: Path) -> Non
         for width, height in WIDTHS:
             options = {"width": width, "height": height, "color_scheme": look}
             label = page_of(browser, served.links["Dr. Okafor"], **options)
-            label.wait_for_selector("#record img")
+            label.wait_for_selector(READY)
             require_sound(label, f"label {look} {width}")
             for button, dialog in (("#open-guidelines", "#guidelines"), ("#open-settings", "#settings")):
                 label.click(button)
@@ -200,7 +201,7 @@ def test_the_page_by_keyboard_alone(served: Served, browser: Any, tmp_path: Path
     """Every control is reached by Tab, and answered by Enter or Space, with single keys switched off."""
     assert dpal("run", "c", cwd=tmp_path).returncode == 3
     page = page_of(browser, served.links["Dr. Okafor"])
-    page.wait_for_selector("#record img")
+    page.wait_for_selector(READY)
     page.click("#open-settings")
     page.uncheck("#shortcuts")
     page.keyboard.press("Escape")
@@ -215,7 +216,7 @@ def test_the_page_by_keyboard_alone(served: Served, browser: Any, tmp_path: Path
     controls = "open-guidelines open-settings zoom-in invert brightness note skip cannot-tell"
     for control in controls.split():
         assert control in reached, control
-    page.locator("#choices button").nth(3).focus()
+    page.locator("#choices button:enabled").nth(3).focus()
     page.keyboard.press("Enter")
     page.wait_for_function("first => document.getElementById('name').textContent !== first", arg=first)
     says(page, "#spoken", "3. Record 2")

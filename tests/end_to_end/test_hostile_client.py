@@ -35,7 +35,8 @@ class Client:
 
     def __init__(self, served: Served, folder: Path) -> None:
         self.served, self.folder = served, folder
-        self.cookie = f"dpal-c={served.token('A')}"
+        self.name = f"dpal-c-{LabellingDesk(folder).mark}"
+        self.cookie = f"{self.name}={served.token('A')}"
 
     def send(
         self, method: str, path: str, body: bytes | None = None, **headers: str
@@ -125,7 +126,7 @@ def test_wrong_requests(client: Client, headers: dict[str, str], status: int) ->
 def test_another_persons_token_reaches_that_persons_questions_only(client: Client) -> None:
     names = {}
     for who in "AB":
-        cookie = f"dpal-c={client.served.token(who)}"
+        cookie = f"{client.name}={client.served.token(who)}"
         names[who] = set(json.loads(client.send("GET", "/c/c/api/queue", Cookie=cookie)[1])["waiting"])
     assert names["A"] and names["B"] and not names["A"] & names["B"]
     before = client.stored()

@@ -26,7 +26,7 @@ from dpal.campaign.inbox import Inbox
 from dpal.campaign.intake import answer_entry
 inbox = Inbox(Path(sys.argv[1]))
 for number, name in enumerate(json.loads(sys.argv[2])):
-    inbox.add(answer_entry(name, 1, ""), person="A", key=f"key-{number:08d}", above=0)
+    inbox.add(answer_entry(name, 1, "", who="1", role="expert"), person="A", key=f"key-{number:08d}", above=0)
     print(number, flush=True)
 """
 TAKE_IN = "import sys; from dpal.campaign.campaign import Campaign; print(Campaign(sys.argv[1]).take_in())"
@@ -59,10 +59,12 @@ def test_a_writer_that_dies_while_taking_in_loses_and_doubles_nothing(tmp_path: 
     campaign.run()
     questions = campaign.state().groups[0]
     inbox = Inbox(campaign.folder)
-    person = {"name": "A", "role": "expert", "generation": 0}
+    person = {"name": "A", "role": "expert", "generation": 0, "identity": 1}
     inbox.add(arrangement_entry(add=person), person="", key="key-arrangement", above=0)
     for number, question in enumerate(questions):
-        inbox.add(answer_entry(question, number % 2, ""), person="A", key=f"key-{number:08d}", above=0)
+        inbox.add(
+            answer_entry(question, number % 2, "", who="1", role="expert"), person="A", key=f"key-{number:08d}", above=0
+        )
     killed = python(TAKE_IN, campaign.folder, kill_at=point)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     again = python(TAKE_IN, campaign.folder)

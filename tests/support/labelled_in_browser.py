@@ -15,6 +15,8 @@ from playwright.sync_api import Page, Request, Response
 
 CLASSES = ("healthy", "ill")
 FINDINGS = ("edema", "fracture", "nodule")
+# The record can be seen, and answers are taken.
+READY = '#question[data-ready]:not([data-ready=""])'
 KINDS = ("images", "texts", "several-labels", "units")
 _PLAN = {
     "target_epsilon": 8,
@@ -102,7 +104,7 @@ class Expert:
 
     def opened(self, link: str) -> "Expert":
         self.page.goto(link)
-        self.page.wait_for_selector("#question:not([hidden]), #message:not([hidden])")
+        self.page.wait_for_selector(f"{READY}, #message:not([hidden])")
         return self
 
     def name(self) -> str | None:
@@ -111,6 +113,9 @@ class Expert:
 
     def give(self, answer: object) -> None:
         """Answer the record that is shown, by key or by tap, and wait for the next one."""
+        if self.page.is_visible("#question"):
+            # Before it can be seen, no answer is taken.
+            self.page.wait_for_selector(READY)
         before = self.page.inner_text("#position") if self.page.is_visible("#question") else ""
         press = self._tap if self.touch else self._press
         if isinstance(answer, list):

@@ -21,12 +21,16 @@ def current_arrangement(reader: Reader) -> Arrangement:
 
 def add_person(reader: Reader, name: str, role: str = EXPERT) -> Person:
     """Add someone, with a link that nobody had before: also where a person of this name was removed."""
-    person = Person(name=name, role=role, generation=int.from_bytes(new_key()[:4], "big"))
-    known = current_arrangement(reader)
-    if any(name.casefold() == other.name.casefold() for other in known.people):
+    person = Person(name=name, role=role, generation=_drawn(), identity=_drawn())
+    _change(reader, current_arrangement(reader), add=asdict(person))
+    # Somebody may have added the same name at the same moment: the first one counts.
+    if current_arrangement(reader).person(name) != person:
         raise InvalidArgument("the name", name, "of nobody who is there already")
-    _change(reader, known, add=asdict(person))
     return person
+
+
+def _drawn() -> int:
+    return int.from_bytes(new_key()[:4], "big")
 
 
 def remove_person(reader: Reader, name: str) -> Arrangement:

@@ -6,7 +6,9 @@ import threading
 import time
 from pathlib import Path
 
-from dpal.campaign.layout import RUN_LOG
+from filelock import FileLock
+
+from dpal.campaign.layout import RUN_LOG, START_LOCK
 from dpal.campaign.lock import writer_of
 from dpal.campaign.progress_file import progress_of
 from dpal.errors import CampaignBusy
@@ -17,6 +19,12 @@ _START_SECONDS = 20.0
 
 def start_run(folder: Path, *, go_on: bool = False) -> None:
     """`dpal run --wait` in the background; what it prints goes to a file in the campaign's folder."""
+    # Also where somebody clicks twice.
+    with FileLock(folder / START_LOCK):
+        _start(folder, go_on=go_on)
+
+
+def _start(folder: Path, *, go_on: bool) -> None:
     if running := writer_of(folder) or (progress_of(folder) and "Another process"):
         raise CampaignBusy(f"{running} is running this campaign already. Nothing was started.")
     command = [sys.executable, "-m", "dpal", "run", str(folder), "--wait", *(["--go-on"] if go_on else [])]

@@ -5,6 +5,7 @@ that was withdrawn since, is passed over.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,17 +15,18 @@ from dpal.campaign.inbox import Entry, Inbox
 from dpal.campaign.recorded_answers import asked_units, record_answers
 from dpal.campaign.state import State
 from dpal.campaign.writer import Writer
+from dpal.errors import InvalidArgument
 from dpal.labels.answers import Answer, answer_from_json, is_answer
-from dpal.labels.decisions import Decision, decided
+from dpal.labels.decisions import Decision, arbiters_answer, decided
 from dpal.labels.people import ARBITER, Arrangement, Opinion, Person
 
 PAGE = "labelling page"
 ANSWER, ARRANGEMENT = "answer", "arrangement"
 
 
-def answer_entry(question: str, answer: object, note: str) -> dict[str, Any]:
-    """An answer as an entry of the inbox. None takes an earlier one back."""
-    return {"kind": ANSWER, "question": question, "answer": answer, "note": note}
+def answer_entry(question: str, answer: object, note: str, *, who: str, role: str) -> dict[str, Any]:
+    """An answer as an entry of the inbox, with the person's identity and role. None takes an earlier one back."""
+    return {"kind": ANSWER, "question": question, "answer": answer, "note": note, "who": who, "role": role}
 
 
 def checked_answer(given: object, classes: tuple[str, ...], *, multi_label: bool) -> Answer | None:
@@ -34,7 +36,10 @@ def checked_answer(given: object, classes: tuple[str, ...], *, multi_label: bool
     """
     if given is None:
         return None
-    answer = answer_from_json(given)
+    try:
+        answer = answer_from_json(given)
+    except OverflowError as error:
+        raise ValueError("a number without end") from error
     if not is_answer(answer, classes, multi_label):
         raise ValueError(given)
     return answer
@@ -46,9 +51,12 @@ def arrangement_entry(**change: object) -> dict[str, Any]:
 
 
 def rearranged(arrangement: Arrangement, change: Mapping[str, Any]) -> Arrangement:
-    """The arrangement after a change."""
+    """The arrangement after a change; one that cannot be is an error."""
     if "add" in change:
-        return arrangement.with_person(Person(**change["add"]))
+        person = Person(**change["add"])
+        if any(person.name.casefold() == other.name.casefold() for other in arrangement.people):
+            raise InvalidArgument("the name", person.name, "of nobody who is there already")
+        return arrangement.with_person(person)
     if "remove" in change:
         return arrangement.without(change["remove"])
     if "renew" in change:
@@ -82,21 +90,24 @@ class Intake:
         """Apply one entry. What is not valid is passed over."""
         self.last = entry.number
         if entry.body.get("kind") == ARRANGEMENT:
-            self.arrangement = rearranged(self.arrangement, entry.body)
+            # Two people may have changed it at the same moment: what cannot be is passed over.
+            with suppress(InvalidArgument, TypeError, KeyError):
+                self.arrangement = rearranged(self.arrangement, entry.body)
             self.settle()
             return
         opinion = self._opinion(entry)
         if opinion is None:
             return
         question = opinion.question
-        self.opinions[question] = {**self.opinions.get(question, {}), opinion.person: opinion}
+        self.opinions[question] = {**self.opinions.get(question, {}), opinion.who: opinion}
         self.said.append(opinion)
-        self._decide(question, by=self.arrangement.person(opinion.person))
+        self._decide(question, by_arbiter=opinion.role == ARBITER)
 
     def settle(self) -> None:
         """Decide what is open: others may be asked now, and another rule may hold. What was decided stays."""
         for question in self.opinions:
-            if self.questions.get(question) and self.answer(question) is None:
+            is_open = bool(self.questions.get(question)) and self.answer(question) is None
+            if is_open and self.decision(question).answer is not None:
                 self._decide(question)
 
     def _opinion(self, entry: Entry) -> Opinion | None:
@@ -110,7 +121,16 @@ class Intake:
         note = str(entry.body.get("note", ""))
         # When it was given, which may be before it came here.
         at = str(entry.body.get("at") or entry.at)
-        return Opinion(number=entry.number, at=at, person=entry.person, question=question, answer=answer, note=note)
+        return Opinion(
+            number=entry.number,
+            at=at,
+            person=entry.person,
+            who=str(entry.body.get("who", "")),
+            role=str(entry.body.get("role", "")),
+            question=question,
+            answer=answer,
+            note=note,
+        )
 
     def decision(self, question: str) -> Decision:
         """What the people's answers to a question come to."""
@@ -118,18 +138,19 @@ class Intake:
         return decided(self.opinions.get(question, {}), asked, self.arrangement)
 
     def answer(self, question: str) -> Answer | None:
-        """The answer that counts for a question now."""
-        first = self.questions[question][0]
-        return self.changes[first] if first in self.changes else self.state.answers.get(first)
+        """The answer that counts for a question now; None unless all of its records have one."""
+        answers = [self.changes.get(name, self.state.answers.get(name)) for name in self.questions[question]]
+        return None if None in answers else answers[0]
 
-    def _decide(self, question: str, by: Person | None = None) -> None:
-        records = self.questions[question]
-        was_filed = all(name in self.state.filed and name not in self.changes for name in records)
-        if was_filed and (by is None or by.role != ARBITER):
-            return
-        answer = self.decision(question).answer
-        for name in records:
-            self.changes[name] = answer
+    def _decide(self, question: str, *, by_arbiter: bool = False) -> None:
+        """An answer from a file stays, unless an arbiter speaks; it is back when the arbiter's answer is taken back."""
+        decision, arbiters = self.decision(question).answer, arbiters_answer(self.opinions[question])
+        for name in self.questions[question]:
+            filed = self.state.filed.get(name)
+            if filed is None:
+                self.changes[name] = decision
+            elif by_arbiter:
+                self.changes[name] = filed if arbiters is None else arbiters
 
 
 def questions_of(state: State, contents: Callable[[], Contents]) -> dict[str, tuple[str, ...]]:
@@ -162,7 +183,8 @@ def take_in(writer: Writer, contents: Callable[[], Contents]) -> int:
 
 
 def _record(writer: Writer, intake: Intake) -> None:
-    if intake.changes or intake.last > writer.state.inbox:
+    known = writer.state.answers
+    if intake.last > writer.state.inbox or any(known.get(name) != answer for name, answer in intake.changes.items()):
         record_answers(writer, intake.changes, source=PAGE, opinions=intake.said, inbox=intake.last)
 
 

@@ -24,6 +24,7 @@ from dpal.errors import InvalidArgument
 from dpal.labels.answers import read_answer
 from dpal.labels.label_studio import NAME, answer_of, labelling_interface, task_of
 from dpal.labels.label_studio_server import LabelStudio
+from dpal.labels.people import EXPERT
 from dpal.labels.pictures import are_pictures, as_png, picture_of
 from dpal.labels.public_names import Names, public_names
 
@@ -200,6 +201,8 @@ class LabelStudioSync:
         key = hashlib.sha256(what.encode()).hexdigest()[:48]
         if self.inbox.has(person=person, key=key):
             return False
-        body = answer_entry(question, list(answer) if isinstance(answer, tuple) else answer, "")
+        given = list(answer) if isinstance(answer, tuple) else answer
+        who = f"label-studio {hashlib.sha256(person.encode()).hexdigest()[:16]}"
+        body = answer_entry(question, given, "", who=who, role=EXPERT)
         self.inbox.add(body | {"at": at}, person=person, key=key, above=self.reader.known_state().inbox)
         return True

@@ -16,13 +16,13 @@ from dpal.campaign.campaign_pool import campaign_pool, checked_records, open_dat
 from dpal.campaign.fingerprints import CheckedRecords, Contents
 from dpal.campaign.inbox import Entry, Inbox
 from dpal.campaign.intake import Intake, answer_entry, checked_answer, questions_of
-from dpal.campaign.layout import DATABASE
 from dpal.campaign.reader import Reader
+from dpal.campaign.rollback_guard import noted_newest
 from dpal.campaign.state import State
 from dpal.campaign.status import Status, status_of
 from dpal.data import Pool
 from dpal.data.deep_images import Window
-from dpal.data.records import TextRecords, file_stamp, is_text
+from dpal.data.records import TextRecords, is_text
 from dpal.errors import InvalidArgument, NotForYou
 from dpal.labels.agreement import alpha, kappas
 from dpal.labels.answers import Answer
@@ -68,7 +68,7 @@ class LabellingDesk:
         self.inbox = Inbox(folder)
         self._lock = RLock()
         self._given = pool
-        self._stamps: tuple[object, object] = ("", "")
+        self._stamp: object = None
         self._intake: Intake | None = None
         # Whom each question was given to.
         self._asked: dict[str, tuple[str, ...]] = {}
@@ -93,26 +93,26 @@ class LabellingDesk:
         return self._contents
 
     def _refreshed(self) -> Intake:
-        """The campaign as it is now, with what waits in the inbox. Looks at two files, and reads only what is new."""
-        stamps = (file_stamp(self.folder / DATABASE), self.inbox.stamp())
-        if self._intake is not None and stamps == self._stamps:
-            return self._intake
-        if self._intake is None or stamps[0] != self._stamps[0]:
+        """The campaign as it is now, with what waits in the inbox. Reads only what is new."""
+        stamp, newest, known = noted_newest(self.folder), self.inbox.newest(), self._intake
+        # An older inbox was put back: what it does not have was not saved.
+        is_older = known is not None and newest < known.last and known.last > known.state.inbox
+        if known is None or stamp != self._stamp or is_older:
             # The inbox after the facts: what is taken in meanwhile is seen in neither place otherwise.
             state = self.reader.state()
             questions = questions_of(state, self._known_contents)
-            if self._intake is None or set(questions) != set(self._intake.questions):
+            if known is None or set(questions) != set(known.questions):
                 self._names = self._names_of(state, questions)
-            self._intake = Intake(state=state, questions=questions, key=self.key)
-            self._intake.settle()
+            known = Intake(state=state, questions=questions, key=self.key)
+            known.settle()
             self._asked = {}
-        intake, arrangement = self._intake, self._intake.arrangement
-        for entry in self.inbox.after(intake.last):
-            intake.take(entry)
-        if arrangement != intake.arrangement or not self._asked:
-            self._asked = {name: intake.arrangement.asked(name, self.key) for name in intake.questions}
-        self._stamps = stamps
-        return intake
+        arrangement = known.arrangement
+        for entry in self.inbox.after(known.last) if newest > known.last else ():
+            known.take(entry)
+        if arrangement != known.arrangement or not self._asked:
+            self._asked = {name: known.arrangement.asked(name, self.key) for name in known.questions}
+        self._intake, self._stamp = known, stamp
+        return known
 
     def _names_of(self, state: State, questions: Mapping[str, tuple[str, ...]]) -> Names:
         # Names of units always are opaque: people's names are never free of content.
@@ -142,6 +142,11 @@ class LabellingDesk:
         found = [person for person in people if hmac.compare_digest(token_of(person, self.key), token)]
         return found[0] if found else None
 
+    @property
+    def mark(self) -> str:
+        """By which browsers tell this campaign from others of its name."""
+        return hmac.new(self.key, b"dpal mark", "sha256").hexdigest()[:12]
+
     def token(self, person: Person) -> str:
         return token_of(person, self.key)
 
@@ -167,12 +172,10 @@ class LabellingDesk:
             elif person.role == ARBITER:
                 waiting = [question for question in intake.opinions if self._differ(intake, question)]
             else:
-                waiting = [question for question in intake.questions if self._waits_for(intake, question, person.name)]
+                waiting = [question for question in intake.questions if self._waits_for(intake, question, person)]
             waiting.sort(key=lambda question: order_for(person.name, question, self.key))
-            said = [given[person.name] for given in intake.opinions.values() if person.name in given]
-            said = [
-                opinion for opinion in said if opinion.answer is not None and intake.questions.get(opinion.question)
-            ]
+            own = (given[person.who] for given in intake.opinions.values() if person.who in given)
+            said = [each for each in own if each.answer is not None and intake.questions.get(each.question)]
             said.sort(key=lambda opinion: opinion.number)
             return [self._name(question) for question in waiting], said
 
@@ -184,10 +187,10 @@ class LabellingDesk:
     def _name(self, question: str) -> str:
         return self._names.name_of(question)
 
-    def _waits_for(self, intake: Intake, question: str, person: str) -> bool:
-        if not intake.questions[question] or person not in self._asked[question]:
+    def _waits_for(self, intake: Intake, question: str, person: Person) -> bool:
+        if not intake.questions[question] or person.name not in self._asked[question]:
             return False
-        opinion = intake.opinions.get(question, {}).get(person)
+        opinion = intake.opinions.get(question, {}).get(person.who)
         return (opinion is None or opinion.answer is None) and intake.answer(question) is None
 
     def _differ(self, intake: Intake, question: str) -> bool:
@@ -201,7 +204,7 @@ class LabellingDesk:
         question = self._names.id_of(name) if is_text(name) else None
         if question is None or not intake.questions.get(question) or person.role not in (EXPERT, ARBITER):
             raise NotForYou
-        answered = person.name in intake.opinions.get(question, {})
+        answered = person.who in intake.opinions.get(question, {})
         if person.role == ARBITER:
             may = answered or self._differ(intake, question)
         else:
@@ -217,10 +220,10 @@ class LabellingDesk:
             question = self._visible(intake, person, name)
             records = intake.questions[question]
             given = intake.opinions.get(question, {})
-            opinion = given.get(person.name)
-            others = tuple(
-                other.answer for who, other in sorted(given.items()) if who != person.name and other.answer is not None
-            )
+            opinion = given.get(person.who)
+            # In an order that does not tell who said what.
+            said = [other.answer for who, other in given.items() if who != person.who and other.answer is not None]
+            others = tuple(sorted(said, key=repr))
         pool, checked = self._ready_pool()
         texts: tuple[tuple[str, ...], ...] = ()
         if isinstance(pool.records, TextRecords):
@@ -269,7 +272,8 @@ class LabellingDesk:
         with self._lock:
             intake = self._refreshed()
             question = self._visible(intake, person, name)
-            body = answer_entry(question, list(answer) if isinstance(answer, tuple) else answer, note)
+            plain = list(answer) if isinstance(answer, tuple) else answer
+            body = answer_entry(question, plain, note, who=person.who, role=person.role)
             return self.inbox.add(body, person=person.name, key=key, above=intake.state.inbox)
 
     def progress(self) -> Progress:
@@ -278,14 +282,14 @@ class LabellingDesk:
             intake = self._refreshed()
             open_questions = [question for question, records in intake.questions.items() if records]
             decided = [question for question in open_questions if intake.answer(question) is not None]
-            experts = [person.name for person in intake.arrangement.of_role(EXPERT)]
-            said = dict.fromkeys(experts, 0)
-            for given in intake.opinions.values():
-                for name, opinion in given.items():
-                    if name in said and opinion.answer is not None:
-                        said[name] += 1
+            experts, given = intake.arrangement.of_role(EXPERT), list(intake.opinions.values())
+            said = {
+                person.name: sum(person.who in one and one[person.who].answer is not None for one in given)
+                for person in experts
+            }
             waiting = {
-                name: sum(self._waits_for(intake, question, name) for question in open_questions) for name in experts
+                person.name: sum(self._waits_for(intake, question, person) for question in open_questions)
+                for person in experts
             }
             return Progress(
                 asked=len(open_questions),
@@ -299,12 +303,12 @@ class LabellingDesk:
         """How far experts agree: Krippendorff's α of all, and Cohen's κ of each two. Internal."""
         with self._lock:
             intake = self._refreshed()
-            experts = {person.name for person in intake.arrangement.of_role(EXPERT)}
+            experts = {person.who: person.name for person in intake.arrangement.of_role(EXPERT)}
             answers = {
                 question: {
-                    name: opinion.answer
-                    for name, opinion in given.items()
-                    if name in experts and opinion.answer is not None
+                    experts[who]: opinion.answer
+                    for who, opinion in given.items()
+                    if who in experts and opinion.answer is not None
                 }
                 for question, given in intake.opinions.items()
             }

@@ -19,6 +19,8 @@ GUIDELINES = "guidelines"
 PROGRESS = "progress.json"
 # Somebody wants the running process to stop.
 STOP_REQUEST = "stop.requested"
+# Held while a process is started from the dashboard.
+START_LOCK = "start.lock"
 # What a process that was started from the dashboard printed.
 RUN_LOG = "run.log"
 # The ε of all charges so far, to save recomputing it.

@@ -30,9 +30,11 @@ def record_answers(
     if strangers := [f"the id {record_id!r} was not asked for" for record_id in checked if record_id not in asked]:
         raise labels_refused(f"the answers from {source}", strangers)
     changed = {record_id: answer for record_id, answer in checked.items() if state.answers.get(record_id) != answer}
-    if changed or inbox:
+    # A table counts also where it says what people on the page said before: they may change their minds.
+    confirmed = {} if inbox else {name: answer for name, answer in checked.items() if state.filed.get(name) != answer}
+    if changed or confirmed or inbox:
         said = tuple(opinion.to_json() for opinion in opinions)
-        writer.add(Answered(source=source, answers=changed, opinions=said, inbox=inbox))
+        writer.add(Answered(source=source, answers=confirmed | changed, opinions=said, inbox=inbox))
     new = sum(record_id not in state.answers for record_id in changed)
     return {
         "new": new,

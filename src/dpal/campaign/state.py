@@ -66,11 +66,12 @@ class State:
     resumed: int = 0
     corrections: int = 0
     withdrawn: frozenset[str] = field(default=frozenset(), repr=False)
-    # Who labels on the page, and what each of them said, by question: a record or, with one label per unit, a unit.
+    # Who labels on the page, and what each of them said, by question (a record or, with one label per unit, a unit) and
+    # person (Opinion.who).
     arrangement: Arrangement = field(default_factory=Arrangement, repr=False)
     opinions: dict[str, dict[str, Opinion]] = field(default_factory=dict[str, dict[str, Opinion]], repr=False)
-    # Records whose answer came from a file or an oracle: it counts until an arbiter or another file says otherwise.
-    filed: frozenset[str] = field(default=frozenset(), repr=False)
+    # Answers from files and oracles, by record: each counts until an arbiter or another file says otherwise.
+    filed: dict[str, Answer] = field(default_factory=dict[str, Answer], repr=False)
     # The number of the last entry of the inbox that was taken in.
     inbox: int = 0
 
@@ -195,7 +196,7 @@ def _after(state: State, number: int, fact: Fact) -> State:
                 answers=answers,
                 corrections=state.corrections + sum(name in state.answers for name in fact.answers),
                 opinions=_with_opinions(state.opinions, fact.opinions),
-                filed=state.filed - set(fact.answers) if from_page else state.filed | set(fact.answers),
+                filed=state.filed if from_page else {**state.filed, **{name: answers[name] for name in fact.answers}},
                 inbox=fact.inbox or state.inbox,
             )
         case Arranged():
@@ -246,7 +247,7 @@ def _with_opinions(
     opinions = dict(known)
     for document in new:
         opinion = Opinion.from_json(document)
-        opinions[opinion.question] = {**opinions.get(opinion.question, {}), opinion.person: opinion}
+        opinions[opinion.question] = {**opinions.get(opinion.question, {}), opinion.who: opinion}
     return opinions
 
 

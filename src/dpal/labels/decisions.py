@@ -20,16 +20,15 @@ class Decision:
 
 
 def decided(opinions: Mapping[str, Opinion], asked: tuple[str, ...], arrangement: Arrangement) -> Decision:
-    """What counts, given each person's newest opinion and whom the question was given to.
+    """What counts, given everyone's newest opinion and whom the question was given to.
 
     An arbiter's answer decides. Otherwise as many people must have answered as were asked; those who skip or cannot
     tell abstain under the rule of the majority. Without a label from anyone, the answer is cannot-tell or skip.
     """
-    given = {name: opinion for name, opinion in opinions.items() if opinion.answer is not None}
-    arbiters = [opinion for name, opinion in given.items() if _is_arbiter(name, arrangement)]
-    if arbiters:
-        return Decision(max(arbiters, key=lambda opinion: opinion.number).answer)
-    answers = [opinion.answer for opinion in given.values() if opinion.answer is not None]
+    by_arbiter = arbiters_answer(opinions)
+    if by_arbiter is not None:
+        return Decision(by_arbiter)
+    answers = [opinion.answer for opinion in opinions.values() if opinion.answer is not None]
     if len(answers) < max(1, len(asked)):
         return Decision(None, WAITS)
     labels = [answer for answer in answers if answer not in NO_LABEL]
@@ -40,9 +39,10 @@ def decided(opinions: Mapping[str, Opinion], asked: tuple[str, ...], arrangement
     return _majority(labels)
 
 
-def _is_arbiter(name: str, arrangement: Arrangement) -> bool:
-    person = arrangement.person(name)
-    return person is not None and person.role == ARBITER
+def arbiters_answer(opinions: Mapping[str, Opinion]) -> Answer | None:
+    """The newest answer that was given as an arbiter, whatever that person is now; None if there is none."""
+    given = [one for one in opinions.values() if one.role == ARBITER and one.answer is not None]
+    return max(given, key=lambda opinion: opinion.number).answer if given else None
 
 
 def _majority(labels: list[Answer]) -> Decision:

@@ -30,6 +30,13 @@ class Person:
     role: str = EXPERT
     # A new one makes earlier links useless.
     generation: int = 0
+    # Drawn when the person is added: someone of the same name later is somebody else.
+    identity: int = 0
+
+    @property
+    def who(self) -> str:
+        """By which their answers are known."""
+        return f"{self.identity:08x}"
 
     def __post_init__(self) -> None:
         if not self.name.strip() or self.name != self.name.strip() or not self.name.isprintable():
@@ -69,7 +76,7 @@ class Arrangement:
         return next((person for person in self.people if person.name == name), None)
 
     def with_person(self, person: Person) -> "Arrangement":
-        """The arrangement with a person more, or with this one in the place of the person of that name."""
+        """The arrangement with a person more, or with this one in the place of the person of exactly that name."""
         others = tuple(each for each in self.people if each.name != person.name)
         return replace(self, people=(*others, person))
 
@@ -113,7 +120,7 @@ def order_for(person: str, question: str, key: bytes) -> int:
 
 def token_of(person: Person, key: bytes) -> str:
     """What a person's link holds. It cannot be guessed, and a new generation makes another one."""
-    return _digest(key, "link", person.name, person.role, str(person.generation)).hex()
+    return _digest(key, "link", person.name, person.role, str(person.generation), person.who).hex()
 
 
 def _drawn(key: bytes, *words: str) -> int:
@@ -131,7 +138,10 @@ class Opinion:
 
     number: int
     at: str
+    # Their name, the identity behind it, and their role at the time.
     person: str
+    who: str
+    role: str
     question: str
     answer: int | tuple[float, ...] | str | None = field(repr=False)
     note: str = field(repr=False, default="")

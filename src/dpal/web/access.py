@@ -59,68 +59,60 @@ class Access:
     def person(self, request: Request) -> tuple[LabellingDesk, Person]:
         """The campaign of this address and whose cookie came with the request."""
         desk = self.desk(request)
-        token = request.cookies.get(_cookie(request.path_params["campaign"]))
-        if token is None:
-            raise NotAllowed
-        person = desk.person_with(token) if _is_token(token) else None
+        token = request.cookies.get(self._cookie(request))
+        person = desk.person_with(token) if token is not None and _is_token(token) else None
         if person is None:
-            self._refuse(request)
+            raise NotAllowed
         return desk, person
 
     def require_operator(self, request: Request) -> None:
-        token = request.cookies.get(OPERATOR)
-        if token is None:
-            raise NotAllowed
+        token = request.cookies.get(self._operator_cookie, "")
         if not hmac.compare_digest(token.encode(), self.operator_token.encode()):
-            self._refuse(request)
+            raise NotAllowed
 
     def person_let_in(self, request: Request, token: object, response: Response) -> Person:
         """Exchange a person's token for a cookie."""
         desk = self.desk(request)
-        self._wait_first(request)
         person = desk.person_with(str(token)) if _is_token(token) else None
         if person is None:
             self._refuse(request)
-        name = request.path_params["campaign"]
-        self._set(response, _cookie(name), str(token), campaign_path(name))
+        self._set(response, self._cookie(request), str(token), campaign_path(request.path_params["campaign"]))
         return person
 
     def operator_let_in(self, request: Request, token: object, response: Response) -> None:
         """Exchange the operator's token for a cookie."""
-        self._wait_first(request)
         if not _is_token(token) or not hmac.compare_digest(str(token), self.operator_token):
             self._refuse(request)
-        self._set(response, OPERATOR, str(token), HOME)
+        self._set(response, self._operator_cookie, str(token), HOME)
 
     def person_goes(self, request: Request, response: Response) -> None:
+        response.delete_cookie(self._cookie(request), path=campaign_path(request.path_params["campaign"]))
+
+    def _cookie(self, request: Request) -> str:
+        """Browsers send a host's cookies to each of its ports: the name tells campaigns of one name apart."""
         name = request.path_params["campaign"]
-        response.delete_cookie(_cookie(name), path=campaign_path(name))
+        return f"dpal-{name}-{self.desks[name].mark}"
+
+    @property
+    def _operator_cookie(self) -> str:
+        return f"{OPERATOR}-{hashlib.sha256(self.operator_token.encode()).hexdigest()[:8]}"
 
     def _set(self, response: Response, name: str, token: str, path: str) -> None:
         response.set_cookie(
             name, token, max_age=_COOKIE_SECONDS, path=path, httponly=True, samesite="strict", secure=self.is_https
         )
 
-    def _wait_first(self, request: Request) -> None:
-        if self.bad_tokens.must_wait(_address(request)):
-            raise NotAllowed(wait=True)
-
     def _refuse(self, request: Request) -> NoReturn:
-        self._wait_first(request)
-        self.bad_tokens.note(_address(request))
+        """A link that nobody has. Only such are counted: whoever has the right one, or had it before, need not wait."""
+        address = request.client.host if request.client else ""
+        if self.bad_tokens.must_wait(address):
+            raise NotAllowed(wait=True)
+        self.bad_tokens.note(address)
         raise NotAllowed
 
 
 def _is_token(token: object) -> bool:
     return isinstance(token, str) and len(token) == 64 and token.isascii()
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
-
-
-def _cookie(name: str) -> str:
-    return f"dpal-{name}"
 
 
 def named_desks(folders: list[Path], pools: Mapping[Path, Pool] | None = None) -> dict[str, LabellingDesk]:

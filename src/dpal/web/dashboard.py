@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from dpal.campaign.campaign import Campaign
 from dpal.campaign.labelling_desk import LabellingDesk
 from dpal.campaign.progress_file import progress_of, request_stop
 from dpal.campaign.reader import Reader
+from dpal.campaign.status import FINISHED
 from dpal.errors import DpalError, InvalidArgument, NotForYou
 from dpal.labels.people import EXPERT, OFFICER
 from dpal.planning.unit_words import plural
@@ -29,6 +31,7 @@ _PUBLIC_FILES = (PUBLIC_REPORT, CERTIFICATE)
 
 def dashboard_routes(access: Access) -> list[Route]:
     """Addresses for the operator, and a campaign's public ones for its officers."""
+    as_of_model = AsOfModel()
 
     def session(request: Request, body: Mapping[str, Any]) -> Response:
         response = JSONResponse({})
@@ -82,13 +85,15 @@ def dashboard_routes(access: Access) -> list[Route]:
         return desk
 
     def public(request: Request) -> Response:
-        return JSONResponse(_public(request.path_params["campaign"], officers_desk(request)))
+        desk, name = officers_desk(request), request.path_params["campaign"]
+        return JSONResponse(as_of_model.get(desk, "status", lambda: _coarse(name, desk)))
 
     def public_curve(request: Request) -> Response:
         return _svg(curve_svg(officers_desk(request).folder, baseline=None))
 
     def public_download(request: Request) -> Response:
-        return _file(officers_desk(request), request.path_params["file"], _PUBLIC_FILES)
+        desk, file = officers_desk(request), request.path_params["file"]
+        return as_of_model.get(desk, file, lambda: _file(desk, file, _PUBLIC_FILES))
 
     place = "/api/campaigns/{campaign}"
 
@@ -110,6 +115,33 @@ def dashboard_routes(access: Access) -> list[Route]:
         Route("/c/{campaign}/api/public/curve", handled(public_curve)),
         Route("/c/{campaign}/api/public/download/{file}", handled(public_download)),
     ]
+
+
+class AsOfModel:
+    """What officers see, made once for each released model: what changes with every label would tell how many come."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], tuple[object, Any]] = {}
+        self._lock = Lock()
+
+    def get(self, desk: LabellingDesk, what: str, make: Callable[[], Any]) -> Any:
+        """What was made when the newest model was released, or else is made now."""
+        state = desk.state
+        moment = (state.phases_ended, state.finished)
+        with self._lock:
+            if self._made.get((desk.mark, what), (None, None))[0] != moment:
+                self._made[desk.mark, what] = (moment, make())
+            return self._made[desk.mark, what][1]
+
+
+def _coarse(name: str, desk: LabellingDesk) -> dict[str, Any]:
+    """The public view without when labels are waited for."""
+    document = _public(name, desk)
+    status = document["status"]
+    if status["stage"] != FINISHED:
+        phase = min(status["phases_done"] + len(status["phases_given_up"]) + 1, status["phases"])
+        status |= {"stage": "under way", "next_step": f"phase {phase} of {status['phases']}"}
+    return document
 
 
 def _public(name: str, desk: LabellingDesk) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dpal.errors import InvalidArgument, NotForYou
 from dpal.labels.answers import Answer
 from dpal.labels.people import ARBITER, EXPERT, Opinion, Person
 from dpal.web.access import Access
-from dpal.web.requests import body_of, handled, number_in
+from dpal.web.requests import body_of, handled, number_in, refused
 
 
 def labelling_routes(access: Access) -> list[Route]:
@@ -82,7 +82,11 @@ def labelling_routes(access: Access) -> list[Route]:
         name, note, key = body["question"], body.get("note", ""), body["key"]
         if not (isinstance(name, str) and isinstance(note, str) and isinstance(key, str)):
             raise InvalidArgument("question, note and key", "these", "texts")
-        entry = desk.answer(person, name, body["answer"], note=note, key=key)
+        try:
+            entry = desk.answer(person, name, body["answer"], note=note, key=key)
+        except (InvalidArgument, NotForYou) as error:
+            # For good: the page need not send this answer again, and whatever else goes wrong it must.
+            return refused(404 if isinstance(error, NotForYou) else 400, str(error), final=True)
         return JSONResponse({"saved": entry.number})
 
     place = "/c/{campaign}"
@@ -109,7 +113,8 @@ def _labeller(access: Access, request: Request) -> tuple[LabellingDesk, Person]:
 def _task(name: str, desk: LabellingDesk, person: Person) -> dict[str, Any]:
     """What the page needs to know once. Nothing of the plan, of models or of others' answers."""
     state = desk.state
-    facts = {"campaign": name, "person": person.name, "role": person.role}
+    # Unsent answers are kept under the owner: nobody else's page sends them, also in the same browser.
+    facts = {"campaign": name, "person": person.name, "role": person.role, "owner": f"{desk.mark}-{person.who}"}
     if person.role not in (EXPERT, ARBITER):
         return facts
     guidelines, unit = read_guidelines(desk.folder), state.created.unit

@@ -75,8 +75,9 @@ def handled(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     return safely
 
 
-def refused(status: int, words: str) -> Response:
-    return JSONResponse({"error": words}, status_code=status)
+def refused(status: int, words: str, *, final: bool = False) -> Response:
+    """An error in words; `final` if the same request can never succeed."""
+    return JSONResponse({"error": words} | ({"final": True} if final else {}), status_code=status)
 
 
 def number_in(text: str) -> int:

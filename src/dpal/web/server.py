@@ -44,7 +44,7 @@ class Address:
     def base(self) -> str:
         """What links start with."""
         if self.public_url is not None:
-            return self.public_url.rstrip("/")
+            return self.public_url
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -54,12 +54,11 @@ class Address:
         local = {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         if self.port == 80:
             local |= {origin.removesuffix(":80") for origin in local}
-        parts = urlsplit(self.base)
-        return frozenset({*local, f"{parts.scheme}://{parts.netloc}".lower()})
+        return frozenset({*local, self.base})
 
 
 def checked_public_url(url: str | None, host: str) -> str | None:
-    """The address that people type; it must be given where others than this machine can reach the server."""
+    """The address that people type, as browsers name it; needed where others than this machine can reach the server."""
     if url is None:
         if host not in LOOPBACK:
             raise InvalidArgument(
@@ -71,7 +70,13 @@ def checked_public_url(url: str | None, host: str) -> str | None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query or "@" in url:
         raise InvalidArgument("--public-url", url, "an address such as https://label.clinic.org, without a path")
-    return url
+    try:
+        name, port = str(parts.hostname).encode("idna").decode(), parts.port
+    except (UnicodeError, ValueError) as error:
+        raise InvalidArgument("--public-url", url, "an address such as https://label.clinic.org") from error
+    name = f"[{name}]" if ":" in name else name
+    is_usual = port in (None, {"http": 80, "https": 443}[parts.scheme])
+    return f"{parts.scheme}://{name}" if is_usual else f"{parts.scheme}://{name}:{port}"
 
 
 def links(access: Access, base: str) -> list[tuple[str, str]]:

@@ -40,7 +40,7 @@ FACTS = [
     Answered(
         source="page",
         answers={"a": None},
-        opinions=(Opinion(number=2, at="", person="A", question="a", answer=(1.0,)).to_json(),),
+        opinions=(Opinion(number=2, at="", person="A", who="1", role="expert", question="a", answer=(1.0,)).to_json(),),
         inbox=2,
     ),
     Arranged(**Arrangement(people=(Person(name="A"),)).to_json(), inbox=1),

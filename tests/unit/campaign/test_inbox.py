@@ -54,13 +54,13 @@ def test_only_the_owner_may_read_it_and_entries_stay(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_its_stamp_changes_with_every_entry(tmp_path: Path) -> None:
+def test_the_newest_number_and_what_is_there(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
-    stamps = [inbox.stamp()]
-    for number in range(3):
-        add(inbox, f"key-{number}-more")
-        stamps.append(inbox.stamp())
-    assert len(set(stamps)) == 4
+    assert inbox.newest() == 0 and not inbox.has(person="A", key=KEY)
+    inbox.path.touch()
+    assert inbox.newest() == 0 and not inbox.has(person="A", key=KEY)
+    add(inbox, above=4)
+    assert inbox.newest() == 5 and inbox.has(person="A", key=KEY) and not inbox.has(person="B", key=KEY)
 
 
 def test_many_writers_at_once(tmp_path: Path) -> None:

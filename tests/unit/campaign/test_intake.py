@@ -24,10 +24,11 @@ class Desk:
         self.inbox.add(body, person=person, key=f"key-{self.count:08d}", above=self.campaign.state().inbox)
 
     def person(self, name: str, role: str = "expert") -> None:
-        self.put(arrangement_entry(add={"name": name, "role": role, "generation": 0}))
+        self.put(arrangement_entry(add={"name": name, "role": role, "generation": 0, "identity": self.count + 1}))
 
-    def says(self, person: str, question: str, answer: object, note: str = "") -> None:
-        self.put(answer_entry(question, answer, note), person)
+    def says(self, person: str, question: str, answer: object, note: str = "", role: str = "") -> None:
+        role = role or (ARBITER if person == "R" else "expert")
+        self.put(answer_entry(question, answer, note, who=person, role=role), person)
 
     def taken_in(self) -> State:
         self.campaign.take_in()
@@ -151,12 +152,83 @@ def test_what_is_not_valid_is_passed_over(desk: Desk) -> None:
 
 
 def test_people_come_go_and_get_new_links() -> None:
-    arrangement = rearranged(Arrangement(), arrangement_entry(add={"name": "A", "role": "expert", "generation": 0}))
+    arrangement = rearranged(
+        Arrangement(), arrangement_entry(add={"name": "A", "role": "expert", "generation": 0, "identity": 7})
+    )
     arrangement = rearranged(arrangement, arrangement_entry(renew="A"))
-    assert arrangement.people == (Person(name="A", generation=1),)
+    assert arrangement.people == (Person(name="A", generation=1, identity=7),)
     assert rearranged(arrangement, arrangement_entry(renew="B")) == arrangement
     assert rearranged(arrangement, arrangement_entry(see="everyone")).see == "everyone"
     assert rearranged(arrangement, arrangement_entry(remove="A")) == Arrangement()
+
+
+def test_a_role_is_the_one_of_the_time(desk: Desk) -> None:
+    """Somebody who becomes an arbiter decides nothing by what they said before, and one who leaves has decided."""
+    question, other, *_ = asked(desk)
+    desk.person("A")
+    desk.person("B")
+    desk.put(arrangement_entry(see="everyone"))
+    desk.says("A", question, 0)
+    desk.says("B", question, 1)
+    desk.put(arrangement_entry(remove="A"))
+    desk.person("A", ARBITER)
+    assert desk.taken_in().answers == {}
+    desk.says("R", other, 1)
+    desk.put(arrangement_entry(remove="R"))
+    desk.says("A", other, 0, "the same again", role="expert")
+    assert desk.taken_in().answers == {other: 1}
+
+
+def test_two_people_of_one_name_at_the_same_moment(desk: Desk) -> None:
+    for name in ("Ann", "ann", "Ann"):
+        desk.person(name)
+    desk.put({"kind": "arrangement", "add": {"nonsense": 1}})
+    desk.put({"kind": "arrangement", "overlap": 7})
+    state = desk.taken_in()
+    # The first one counts, with the link that was given to them; nothing is stuck.
+    assert [(person.name, person.identity) for person in state.arrangement.people] == [("Ann", 1)]
+    assert desk.campaign.verify().holds
+
+
+def test_a_table_protects_a_label_also_where_it_agrees(desk: Desk) -> None:
+    question = asked(desk)[0]
+    desk.person("A")
+    desk.says("A", question, 1)
+    counts = desk.campaign.add_answers({question: 1}, source="week.csv")
+    assert counts == {"new": 0, "corrected": 0, "unchanged": 1, "withdrawn": 0}
+    desk.says("A", question, 0)
+    assert desk.taken_in().answers == {question: 1}
+    # Imported again, it changes nothing, and nothing is recorded.
+    last = desk.campaign.state().last
+    desk.campaign.add_answers({question: 1}, source="week.csv")
+    assert desk.campaign.state().last == last
+
+
+def test_a_tables_label_is_back_when_an_arbiter_takes_theirs_back(desk: Desk) -> None:
+    question = asked(desk)[0]
+    desk.says("R", question, 0)
+    assert desk.taken_in().answers == {question: 0}
+    desk.campaign.add_answers({question: 1}, source="week.csv")
+    desk.says("R", question, None)
+    assert desk.taken_in().answers == {question: 1}
+
+
+def test_taking_in_records_nothing_that_does_not_change(desk: Desk) -> None:
+    first, second, *_ = asked(desk)
+    desk.person("A")
+    desk.person("B")
+    desk.put(arrangement_entry(see="everyone"))
+    desk.says("A", first, 1)
+    last = desk.taken_in().last
+    desk.says("A", second, 1)
+    # One fact for one batch of answers, although a question is open.
+    assert desk.taken_in().last == last + 1
+
+
+@pytest.mark.parametrize("given", [[10**400], 10**400])
+def test_numbers_without_end_are_no_answers(given: object) -> None:
+    with pytest.raises(ValueError):
+        checked_answer(given, ("no", "yes"), multi_label=isinstance(given, list))
 
 
 @pytest.mark.parametrize("given", [True, 2, -1, "no", "x", [1], 1.0, {}, float("nan")])

@@ -1,7 +1,7 @@
 """The desk: everyone sees their own questions in their own order, nobody reaches a record that was not asked."""
 
 import io
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from small_campaigns import create, linear_campaign, linear_pool, small_pool
 
+from dpal.campaign.arranging import renew_link
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.inbox import Inbox
 from dpal.campaign.intake import arrangement_entry
@@ -22,13 +23,14 @@ KEY = "key-{:08d}"
 
 def arrange(campaign: Campaign, *people: Person, **settings: object) -> None:
     inbox = Inbox(campaign.folder)
-    changes = [{"add": {"name": each.name, "role": each.role, "generation": each.generation}} for each in people]
+    changes = [{"add": asdict(each)} for each in people]
     for number, change in enumerate([*changes, *([settings] if settings else [])]):
         inbox.add(arrangement_entry(**change), person="", key=f"arrange-{number}-{len(inbox.after(0))}", above=0)
 
 
-A, B = Person(name="A"), Person(name="B")
-ARBITER, OFFICER = Person(name="R", role="arbiter"), Person(name="O", role="officer")
+A, B = Person(name="A", identity=1), Person(name="B", identity=2)
+ARBITER = Person(name="R", role="arbiter", identity=3)
+OFFICER = Person(name="O", role="officer", identity=4)
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ def test_links(campaign: Campaign) -> None:
     token = desk.token(A)
     assert desk.person_with(token) == A
     assert desk.person_with("") is None and desk.person_with(token[:-1]) is None
-    arrange(campaign, Person(name="A", generation=1))
+    renew_link(campaign.reader, "A")
     assert desk.person_with(token) is None
 
 
@@ -195,3 +197,37 @@ def test_pictures_are_those_that_the_campaign_was_created_with(tmp_path: Path) -
     values = pool.records.read(np.arange(len(pool))) ^ np.uint8(1)
     with pytest.raises(RecordsChanged):
         LabellingDesk(campaign.folder, pool=replace(pool, records=ArrayRecords(values))).picture(A, name, 0)
+
+
+def test_someone_of_the_same_name_later_is_somebody_else(campaign: Campaign) -> None:
+    desk = desk_of(campaign)
+    name = desk.queue(A)[0][0]
+    desk.answer(A, name, 1, note="by the first A", key=KEY.format(1))
+    Inbox(campaign.folder).add(arrangement_entry(remove="A"), person="", key="remove-00", above=0)
+    again = Person(name="A", identity=9)
+    arrange(campaign, again)
+    assert desk.queue(again)[1] == [] and desk.shown(again, name).opinion is None
+    assert desk.progress().answered["A"] == 0 and desk.progress().decided == 1
+
+
+def test_an_inbox_that_is_put_back_shows_what_is_in_it(campaign: Campaign) -> None:
+    desk = desk_of(campaign)
+    before = Inbox(campaign.folder).path.read_bytes()
+    names = desk.queue(A)[0]
+    for number, name in enumerate(names[:2]):
+        desk.answer(A, name, 1, note="", key=KEY.format(number))
+    assert len(desk.queue(A)[0]) == len(names) - 2
+    Inbox(campaign.folder).path.write_bytes(before)
+    assert desk.queue(A)[0] == names
+    desk.answer(A, names[0], 0, note="", key=KEY.format(7))
+    assert [said.answer for said in desk.queue(A)[1]] == [0]
+
+
+def test_the_arbiter_is_not_told_who_said_what(campaign: Campaign) -> None:
+    arrange(campaign, see="everyone")
+    desk = desk_of(campaign)
+    first, second, *_ = desk.queue(A)[0]
+    for number, (a, b, name) in enumerate(((0, 1, first), (1, 0, second))):
+        desk.answer(A, name, a, note="", key=KEY.format(10 + number))
+        desk.answer(B, name, b, note="", key=KEY.format(20 + number))
+    assert desk.shown(ARBITER, first).others == desk.shown(ARBITER, second).others == (0, 1)

@@ -11,7 +11,15 @@ PEOPLE = (*(Person(name=name) for name in "ABC"), Person(name="R", role=ARBITER)
 
 def outcome(answers, asked: str = "ABC", rule: str = "majority") -> Decision:
     opinions = {
-        name: Opinion(number=number, at="", person=name, question="q", answer=answer)
+        name: Opinion(
+            number=number,
+            at="",
+            person=name,
+            who=name,
+            role=ARBITER if name == "R" else "expert",
+            question="q",
+            answer=answer,
+        )
         for number, (name, answer) in enumerate(answers.items(), start=1)
     }
     return decided(opinions, tuple(asked), Arrangement(people=PEOPLE, rule=rule))

@@ -76,8 +76,9 @@ def test_a_token_ends_with_a_new_generation_another_role_or_key() -> None:
         token_of(Person(name="A", generation=1), KEY),
         token_of(Person(name="A", role=ARBITER), KEY),
         token_of(Person(name="A"), b"x"),
+        token_of(Person(name="A", identity=1), KEY),
     }
-    assert len(tokens) == 5
+    assert len(tokens) == 6
     assert token_of(Person(name="A"), KEY) == token_of(Person(name="A"), KEY)
 
 
@@ -112,7 +113,9 @@ def test_both_read_back_as_themselves() -> None:
     arrangement = experts("A", "B", overlap=0.25, rule="unanimous")
     assert Arrangement.from_json(arrangement.to_json()) == arrangement
     for answer in (1, (0.0, 1.0), "skip", None):
-        opinion = Opinion(number=3, at="now", person="A", question="q", answer=answer, note="blurred")
+        opinion = Opinion(
+            number=3, at="now", person="A", who="1", role="expert", question="q", answer=answer, note="blurred"
+        )
         assert Opinion.from_json(opinion.to_json()) == opinion
 
 

@@ -120,3 +120,32 @@ def test_agreement_and_who_is_waited_for(web: Web) -> None:
         "R": None,
         "O": None,
     }
+
+
+def test_what_officers_see_does_not_change_with_labels(web: Web) -> None:
+    """Not the stage, not the ledger's hash in the certificate: only a released model changes it."""
+    import io
+    import zipfile
+
+    from small_campaigns import linear_opened
+
+    officer = web.signed_in("O")
+
+    def seen() -> tuple[object, ...]:
+        certificate = officer.get("/c/c/api/public/download/certificate.zip")
+        with zipfile.ZipFile(io.BytesIO(certificate.content)) as archive:
+            content = archive.read("certificate.pdf.json")
+        return (
+            read(officer.get("/c/c/api/public")),
+            content,
+            officer.get("/c/c/api/public/download/public-report.html").text,
+        )
+
+    before = seen()
+    assert before[0]["status"]["stage"] == "under way" and before[0]["status"]["next_step"] == "phase 1 of 3"
+    for name in web.campaign.state().groups[0]:
+        web.campaign.add_answers({name: "yes"}, source="test")
+        assert seen() == before
+    linear_opened(web.campaign.folder).run(go_on=True)
+    after = seen()
+    assert after[0]["status"]["next_step"] == "phase 2 of 3" and after[1] != before[1] and after[2] != before[2]

@@ -29,9 +29,23 @@ def test_addresses() -> None:
     assert local.origins == {"http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"}
     assert "http://localhost" in Address(host="127.0.0.1", port=80).origins
     assert Address(host="::1", port=8000).base == "http://[::1]:8000"
-    public = Address(host="127.0.0.1", port=8000, public_url="https://Label.Clinic.org/")
-    assert public.base == "https://Label.Clinic.org"
+    public = Address(host="127.0.0.1", port=8000, public_url="https://label.clinic.org")
     assert public.origins == local.origins | {"https://label.clinic.org"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ("https://Label.Clinic.org/", "https://label.clinic.org"),
+        ("HTTPS://x:443", "https://x"),
+        ("http://x:80", "http://x"),
+        ("https://x:8443", "https://x:8443"),
+        ("https://klinik-münchen.example", "https://xn--klinik-mnchen-3ob.example"),
+        ("http://[::2]:9000", "http://[::2]:9000"),
+    ],
+)
+def test_public_urls_are_as_browsers_name_them(typed: str, named: str) -> None:
+    assert checked_public_url(typed, "127.0.0.1") == named
 
 
 @pytest.mark.parametrize(

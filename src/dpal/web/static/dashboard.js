@@ -14,8 +14,11 @@ const PUBLIC_FILES = [
 const INTERNAL_FILES = [["report.html", "Report with internal numbers"]];
 // The campaign that is shown, and what its controls were filled with.
 let filled = null;
+// Nothing is asked again until a link is opened.
+let signedOut = false;
 
-const name = () => decodeURIComponent(location.hash.slice(1));
+// A link that is being opened is no campaign's name.
+const name = () => (location.hash.includes("token=") ? "" : decodeURIComponent(location.hash.slice(1)));
 const place = () => `/api/campaigns/${encodeURIComponent(name())}`;
 
 function notice(words) {
@@ -228,6 +231,7 @@ async function refresh() {
   } catch (error) {
     if (error instanceof Unreachable) $("reached").textContent = "The server cannot be reached; trying again.";
     else if (error instanceof Refused && error.status === 401) {
+      signedOut = true;
       $("overview").hidden = true;
       $("campaign").hidden = true;
       message("Open the link that dpal serve printed", error.message);
@@ -253,16 +257,19 @@ $("arrange").addEventListener("submit", (event) => {
 $("what-if").addEventListener("input", whatIf);
 $("what-if").addEventListener("submit", (event) => event.preventDefault());
 $("baseline").addEventListener("change", refresh);
-addEventListener("hashchange", () => {
+// The link of this page's operator, also where it is pasted into a tab that is open.
+async function open() {
   filled = null;
+  signedOut = false;
   notice("");
-  refresh();
-});
-
-try {
-  await enter("/session");
-} catch (error) {
-  notice(error.message);
+  try {
+    await enter("/session");
+  } catch (error) {
+    notice(error.message);
+  }
+  await refresh();
 }
-await refresh();
-setInterval(() => document.visibilityState === "visible" && refresh(), POLL_SECONDS * 1000);
+
+addEventListener("hashchange", open);
+await open();
+setInterval(() => document.visibilityState === "visible" && !signedOut && refresh(), POLL_SECONDS * 1000);

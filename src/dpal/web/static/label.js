@@ -13,6 +13,8 @@ const CANNOT_TELL = "cannot-tell";
 const KEYS = [..."1234567890", ..."adehjklmopqtvwxyz"];
 const COMMAND_KEYS = "csubfngir";
 const REFRESH_SECONDS = 15;
+// From when a record can be seen until a tap counts.
+const TAP_MILLISECONDS = 250;
 
 const page = {
   task: null,
@@ -35,7 +37,11 @@ const page = {
   window: null,
   records: new Records(base),
   outbox: null,
+  // The record that is asked about, and whether it can be seen: before that, no answer is taken.
   shown: null,
+  ready: false,
+  // By name: notes and chosen classes of records that are not answered yet.
+  drafts: new Map(),
 };
 
 // ---- What is stored on this device, if it lets us.
@@ -143,7 +149,10 @@ function showConnection() {
   const count = page.outbox.waiting.length;
   const answers = count === 1 ? "1 answer waits" : `${count} answers wait`;
   let words = "All answers are saved.";
-  if (count > 0) words = page.outbox.reachable ? "Saving …" : `No connection: ${answers} here and will be sent.`;
+  if (page.outbox.locked) {
+    notice("This link is not valid any more. Open your new link in this browser: your answers are kept here until then.");
+    words = `${answers} here for a valid link.`;
+  } else if (count > 0) words = page.outbox.reachable ? "Saving …" : `No connection: ${answers} here and will be sent.`;
   if (!page.outbox.storageWorks && count > 0) words += " This browser keeps nothing: do not close the tab.";
   if (page.said.size === 0 && count === 0) words = "";
   if ($("connection").textContent !== words) $("connection").textContent = words;
@@ -157,7 +166,8 @@ async function show({ focus = true } = {}) {
   $("forward").disabled = page.at >= page.names.length;
   $("undo").disabled = page.said.size === 0;
   showProgress();
-  for (const button of answerButtons()) button.disabled = name === undefined;
+  keepDraft();
+  setReady(false);
   if (name === undefined) {
     page.shown = null;
     nothingWaits();
@@ -165,29 +175,73 @@ async function show({ focus = true } = {}) {
     return;
   }
   page.shown = name;
+  page.viewers = [];
+  $("record").replaceChildren();
   $("message").hidden = true;
   $("question").hidden = false;
   const number = page.at + 1;
   $("position").textContent = `Record ${number} of ${page.names.length}`;
   $("name").textContent = name;
   const said = page.said.get(name);
-  page.chosen = new Set(Array.isArray(said?.answer) ? said.answer.flatMap((on, i) => (on > 0.5 ? [i] : [])) : []);
-  $("note").value = said?.note ?? "";
+  const draft = page.drafts.get(name);
+  const given = Array.isArray(said?.answer) ? said.answer.flatMap((on, i) => (on > 0.5 ? [i] : [])) : [];
+  page.chosen = new Set(draft?.chosen ?? given);
+  $("note").value = draft?.note ?? said?.note ?? "";
   markSaid(said?.answer);
+  // What others said is shown as it is now.
+  if (page.task.role === "arbiter") page.records.forget(name);
   let record;
   try {
     record = await page.records.get(name);
+    if (page.shown !== name) return;
+    draw(record, number);
+    await Promise.all(page.viewers.map((viewer) => viewer.image.decode()));
   } catch (error) {
     if (page.shown !== name) return;
     $("record").replaceChildren(paragraph(error.message));
+    page.viewers = [];
+    // A record that cannot be seen can be left out, and nothing else.
+    setReady(!(error instanceof Unreachable), { labels: false });
     if (error instanceof Unreachable) setTimeout(() => page.shown === name && show({ focus: false }), 2000);
     return;
   }
   if (page.shown !== name) return;
-  draw(record, number);
+  setReady(true);
   if (focus && document.activeElement?.tagName !== "INPUT") $("position").focus({ preventScroll: true });
   const upcoming = page.names.slice(page.at + 1).filter((other) => !page.said.has(other));
   page.records.prefetch(upcoming);
+}
+
+// Answers are taken once the record can be seen; a tap a moment later, so that a double tap does not answer two.
+let readyTimer = 0;
+function setReady(ready, { labels = true } = {}) {
+  clearTimeout(readyTimer);
+  page.ready = ready;
+  page.labels = ready && labels;
+  $("question").dataset.ready = ready ? page.shown : "";
+  const enable = () => {
+    for (const button of [...$("choices").children, $("save")]) button.disabled = !page.labels;
+    for (const button of [$("cannot-tell"), $("skip")]) button.disabled = !page.ready;
+  };
+  if (ready) readyTimer = setTimeout(enable, TAP_MILLISECONDS);
+  else enable();
+}
+
+// What was begun for the record that is left, and is not said yet.
+function keepDraft() {
+  const name = page.shown;
+  if (name === null) return;
+  const note = $("note").value;
+  const said = page.said.get(name);
+  if (said !== undefined) {
+    page.drafts.delete(name);
+    // A note to an answered record belongs to its answer.
+    if (page.names.includes(name) && note.trim() !== said.note) {
+      page.said.set(name, { answer: said.answer, note: note.trim() });
+      page.outbox.add({ question: name, answer: said.answer, note: note.trim() });
+    }
+  } else if (note || page.chosen.size) page.drafts.set(name, { note, chosen: [...page.chosen] });
+  else page.drafts.delete(name);
 }
 
 function paragraph(words) {
@@ -237,10 +291,6 @@ function nothingWaits() {
   else message("Nothing to label yet", "Records come up here when the campaign asks for them.");
 }
 
-function answerButtons() {
-  return [...$("choices").children, $("save"), $("cannot-tell"), $("skip")];
-}
-
 function markSaid(answer) {
   const { classes, multi_label: several } = page.task;
   classes.forEach((_, place) => {
@@ -256,8 +306,10 @@ function markSaid(answer) {
 
 function give(answer) {
   const name = page.shown;
-  if (name === null) return;
+  const isLabel = answer !== SKIP && answer !== CANNOT_TELL;
+  if (name === null || !page.ready || (isLabel && !page.labels)) return;
   const note = $("note").value.trim();
+  page.drafts.delete(name);
   page.said.set(name, { answer, note });
   page.acts = [...page.acts.filter((other) => other !== name), name];
   page.outbox.add({ question: name, answer, note });
@@ -269,7 +321,7 @@ function give(answer) {
 }
 
 function choose(place) {
-  if (page.shown === null) return;
+  if (page.shown === null || !page.ready || !page.labels) return;
   if (!page.task.multi_label) {
     give(place);
     return;
@@ -287,14 +339,17 @@ function save() {
 function undo() {
   const name = page.acts.pop() ?? [...page.said.keys()].at(-1);
   if (name === undefined || !page.said.has(name)) return;
-  const { note } = page.said.get(name);
+  keepDraft();
+  const { answer, note } = page.said.get(name);
   page.said.delete(name);
   page.outbox.add({ question: name, answer: null, note });
+  const chosen = Array.isArray(answer) ? answer.flatMap((on, i) => (on > 0.5 ? [i] : [])) : [];
+  page.drafts.set(name, { note, chosen });
+  page.shown = null;
   const place = page.names.indexOf(name);
   if (place >= 0) page.at = place;
   speak(`Taken back. Record ${page.at + 1} of ${page.names.length}.`);
   show();
-  $("note").value = note;
 }
 
 function go(step) {
@@ -332,7 +387,13 @@ async function showWindow() {
   for (const [number, viewer] of viewers.entries()) {
     try {
       const url = await page.records.picture(shown, number, window);
-      if (page.viewers !== viewers || page.window !== window) return;
+      if (page.viewers !== viewers || page.window !== window) {
+        URL.revokeObjectURL(url);
+        return;
+      }
+      // The stated window's picture stays for the next time; each of one's own is let go.
+      if (viewer.own) URL.revokeObjectURL(viewer.image.src);
+      viewer.own = true;
       viewer.image.src = url;
     } catch (error) {
       notice(error.message);
@@ -408,7 +469,11 @@ function setUpAnswers() {
         if (page.keys[place] !== name) button.append(" ", key);
         button.setAttribute("aria-keyshortcuts", page.keys[place]);
       }
-      button.addEventListener("click", () => choose(place));
+      button.addEventListener("click", (event) => {
+        choose(place);
+        // After a click or a tap, Enter saves; a person who came here by Tab stays here.
+        if (event.detail > 0) button.blur();
+      });
       return button;
     }),
   );
@@ -492,8 +557,12 @@ function setUpSettings() {
     $("keys").append(term, meaning);
   }
   $("leave").addEventListener("click", async () => {
-    await post(`${base}leave`, {});
-    location.reload();
+    try {
+      await post(`${base}leave`, {});
+      location.reload();
+    } catch (error) {
+      notice(`Not signed out: ${error.message}`);
+    }
   });
 }
 
@@ -525,18 +594,18 @@ async function start() {
     location.replace(`${base}public`);
     return;
   }
-  page.outbox = new Outbox(`${base}api/answer`, `${campaign} ${person}`, {
+  page.outbox = new Outbox(`${base}api/answer`, page.task.owner, {
     changed: showConnection,
-    refused: (entry, error) => {
-      const record = error.status === 401 ? "" : ` (${entry.question})`;
-      notice(`An answer was not saved${record}: ${error.message}`);
-    },
+    refused: (entry, error) => notice(`An answer was not saved (${entry.question}): ${error.message}`),
   });
   setUpAnswers();
   setUpView();
   setUpGuidelines();
   setUpSettings();
   addEventListener("keydown", pressed);
+  $("note").addEventListener("change", keepDraft);
+  // A new link that is pasted into this tab.
+  addEventListener("hashchange", () => location.hash.includes("token=") && location.reload());
   try {
     await refresh();
   } catch (error) {

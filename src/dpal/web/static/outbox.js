@@ -19,6 +19,7 @@ export class Outbox {
     this.refused = refused;
     this.waiting = this.stored();
     this.reachable = true;
+    // The link ended: answers stay here until this person opens a new one.
     this.locked = false;
     this.sending = false;
     this.failures = 0;
@@ -41,8 +42,10 @@ export class Outbox {
 
   add(answer) {
     const key = newKey();
-    // Each in a place of its own, so that two tabs never overwrite each other's; the place sorts by time.
-    const place = `${this.prefix}${String(Date.now()).padStart(15, "0")} ${key}`;
+    // Each in a place of its own, so that two tabs never overwrite each other's; the place sorts by time,
+    // and later ones come later, also where the clock was set back.
+    const newest = this.waiting.length ? Number(this.waiting.at(-1).place.slice(this.prefix.length).split(" ")[0]) : 0;
+    const place = `${this.prefix}${String(Math.max(Date.now(), newest + 1)).padStart(15, "0")} ${key}`;
     const entry = { ...answer, key };
     try {
       localStorage.setItem(place, JSON.stringify(entry));
@@ -67,15 +70,16 @@ export class Outbox {
       while (this.waiting.length > 0) {
         const { place, ...entry } = this.waiting[0];
         try {
-          await post(this.address, entry);
+          const answer = await post(this.address, entry);
+          // Only our own server's word counts.
+          if (typeof answer.saved !== "number") throw new Unreachable("That was not the server's answer.");
         } catch (error) {
           if (error instanceof Refused && error.status === 401) {
-            // The link ended. The answers stay here until there is a new one.
             this.locked = true;
-            this.refused(entry, error);
+            this.changed();
             return;
           }
-          if (error instanceof Unreachable || error.status === 429 || error.status >= 500) {
+          if (!(error instanceof Refused && error.final)) {
             this.reachable = false;
             this.changed();
             const pause = PAUSES[Math.min(this.failures, PAUSES.length - 1)];

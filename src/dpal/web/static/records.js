@@ -27,6 +27,11 @@ export class Records {
     );
   }
 
+  // What may have changed on the server since.
+  forget(name) {
+    this.known.delete(name);
+  }
+
   get(name) {
     if (!this.known.has(name)) {
       const record = this.fetched(name);

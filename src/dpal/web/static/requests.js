@@ -1,9 +1,11 @@
 // Requests to this server, and one kind of error for whatever goes wrong.
 
 export class Refused extends Error {
-  constructor(status, words) {
+  // `final` only where the server says that the same request can never succeed.
+  constructor(status, words, final) {
     super(words);
     this.status = status;
+    this.final = final;
   }
 }
 
@@ -18,19 +20,29 @@ async function answered(request) {
     throw new Unreachable("The server cannot be reached.");
   }
   if (response.ok) return response;
-  let words = `The server answered ${response.status}.`;
+  let said;
   try {
-    words = (await response.json()).error ?? words;
+    said = await response.json();
   } catch {
-    // Not from our server: a proxy in between, perhaps, while ours restarts.
-    if (response.status >= 500) throw new Unreachable(words);
+    said = {};
   }
-  if (response.status === 502 || response.status === 503 || response.status === 504) throw new Unreachable(words);
-  throw new Refused(response.status, words);
+  // Without our words it is not from our server: a proxy in between, perhaps, while ours restarts.
+  if (typeof said.error !== "string") throw new Unreachable(`Something in between answered ${response.status}.`);
+  if (response.status >= 502) throw new Unreachable(said.error);
+  throw new Refused(response.status, said.error, said.final === true);
+}
+
+// The page of a hotel's network is not our server either.
+async function json(response) {
+  try {
+    return await response.json();
+  } catch {
+    throw new Unreachable("Something in between answered in the server's place.");
+  }
 }
 
 export async function get(address) {
-  return (await answered(() => fetch(address))).json();
+  return json(await answered(() => fetch(address)));
 }
 
 export async function getBlob(address) {
@@ -39,7 +51,7 @@ export async function getBlob(address) {
 
 export async function post(address, body) {
   const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  return (await answered(() => fetch(address, request))).json();
+  return json(await answered(() => fetch(address, request)));
 }
 
 // The token of the link this page was opened with, exchanged for a cookie. It does not stay in the address.

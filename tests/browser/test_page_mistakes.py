@@ -1,0 +1,198 @@
+"""What a doctor must never do by accident, and what must never get lost: in Chromium, against the real server."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import chromium, needs_chromium
+from command_line import dpal
+from labelled_in_browser import READY, write_campaign
+from served import Served, serving
+
+from dpal.campaign.inbox import Inbox
+
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+def made(folder: Path, kind: str = "images") -> Path:
+    write_campaign(folder, kind)
+    for words in (["init", "c", "--config", "c.yaml"], ["run", "c"], ["experts", "add", "c", "Ann", "Ann Lee"],
+                  ["experts", "arrange", "c", "--see", "everyone"]):  # fmt: skip
+        assert dpal(*words, cwd=folder).returncode in (0, 3)
+    return folder / "c"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Generator[Served]:
+    with serving(made(tmp_path)) as running:
+        yield running
+
+
+def answers(folder: Path) -> list[dict[str, Any]]:
+    return [dict(entry.body) for entry in Inbox(folder).after(0) if entry.body["kind"] == "answer"]
+
+
+def opened(browser: Any, served: Served, who: str = "Ann", **options: Any) -> Any:
+    page = browser.new_context(**options).new_page()
+    page.goto(served.links[who])
+    page.wait_for_selector(READY)
+    return page
+
+
+def saved(page: Any) -> None:
+    page.wait_for_function("() => document.getElementById('connection').textContent.startsWith('All')")
+
+
+def test_no_answer_is_taken_for_a_record_that_cannot_be_seen(served: Served, browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, served)
+    # Nothing more arrives: only what was fetched ahead can be answered.
+    page.route("**/api/picture*", lambda route: None)
+    for _ in range(10):
+        page.keyboard.press("1")
+        page.wait_for_timeout(150)
+    seen = page.inner_text("#position")
+    assert page.locator("#record img").count() == 0 and page.locator("#choices button:enabled").count() == 0
+    count = len(answers(tmp_path / "c"))
+    page.keyboard.press("1")
+    page.keyboard.press("s")
+    page.wait_for_timeout(300)
+    assert page.inner_text("#position") == seen and len(answers(tmp_path / "c")) == count < 8
+
+
+def test_a_record_that_changed_can_be_left_out_and_not_labelled(served: Served, browser: Any, tmp_path: Path) -> None:
+    page = browser.new_context().new_page()
+    said = '{"error": "This record is not as it was when the campaign began."}'
+    page.route("**/api/question*", lambda route: route.fulfill(status=409, content_type="application/json", body=said))
+    page.goto(served.links["Ann"])
+    page.wait_for_selector("#skip:enabled")
+    assert "not as it was" in page.inner_text("#record")
+    page.keyboard.press("1")
+    page.wait_for_timeout(300)
+    assert answers(tmp_path / "c") == [] and page.locator("#choices button:enabled").count() == 0
+    page.keyboard.press("s")
+    saved(page)
+    assert [answer["answer"] for answer in answers(tmp_path / "c")] == ["skip"]
+
+
+def test_a_double_tap_answers_one_record(served: Served, browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, served)
+    page.wait_for_selector("#choices button:enabled")
+    page.locator("#choices button").first.dblclick(delay=10)
+    saved(page)
+    page.wait_for_timeout(300)
+    assert len(answers(tmp_path / "c")) == 1 and "Record 2 " in page.inner_text("#position")
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        {"status": 200, "content_type": "text/html", "body": "<h1>Welcome to the hotel</h1>"},
+        {"status": 200, "content_type": "application/json", "body": "{}"},
+        {"status": 403, "content_type": "text/html", "body": "blocked"},
+        {"status": 404, "content_type": "application/json", "body": '{"error": "There is nothing here for you."}'},
+        {"status": 502, "content_type": "text/html", "body": "bad gateway"},
+    ],
+)
+def test_nobody_elses_word_makes_the_page_forget(
+    served: Served, browser: Any, tmp_path: Path, instead: dict[str, Any]
+) -> None:
+    page = opened(browser, served)
+    page.route("**/api/answer", lambda route: route.fulfill(**instead))
+    page.keyboard.press("1")
+    page.wait_for_function("() => document.getElementById('connection').textContent.startsWith('No connection')")
+    assert answers(tmp_path / "c") == []
+    page.unroute("**/api/answer")
+    page.reload()
+    saved(page)
+    assert len(answers(tmp_path / "c")) == 1
+
+
+def test_a_shared_tablet_sends_nobody_elses_answers(served: Served, browser: Any, tmp_path: Path) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(served.links["Ann Lee"])
+    page.wait_for_selector(READY)
+    page.route("**/api/answer", lambda route: route.abort())
+    page.keyboard.press("1")
+    page.wait_for_timeout(300)
+    page.close()
+    other = context.new_page()
+    other.goto(served.links["Ann"])
+    other.wait_for_selector(READY)
+    other.wait_for_timeout(500)
+    assert answers(tmp_path / "c") == []
+    back = context.new_page()
+    back.goto(served.links["Ann Lee"])
+    saved(back)
+    (entry,) = [entry for entry in Inbox(tmp_path / "c").after(0) if entry.body["kind"] == "answer"]
+    assert entry.person == "Ann Lee"
+
+
+def test_an_ended_link_keeps_the_answers_for_the_new_one(served: Served, browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, served)
+    assert dpal("experts", "renew", "c", "Ann", cwd=tmp_path).returncode == 0
+    page.keyboard.press("2")
+    page.wait_for_selector("#notice:not([hidden])")
+    assert "kept here" in page.inner_text("#notice") and answers(tmp_path / "c") == []
+    from dpal.campaign.labelling_desk import LabellingDesk
+
+    desk = LabellingDesk(tmp_path / "c")
+    person = desk.arrangement.person("Ann")
+    assert person is not None
+    # Pasted into the same tab.
+    page.evaluate("token => { location.hash = `token=${token}`; }", desk.token(person))
+    page.wait_for_selector(READY)
+    saved(page)
+    assert len(answers(tmp_path / "c")) == 1 and "token" not in page.url
+
+
+def test_a_note_to_an_answered_record_is_kept(served: Served, browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, served)
+    page.keyboard.press("1")
+    page.wait_for_selector(READY)
+    page.keyboard.press("b")
+    page.wait_for_selector(READY)
+    page.fill("#note", "left lung only")
+    page.keyboard.press("Enter")
+    page.keyboard.press("f")
+    page.wait_for_selector(READY)
+    # A note to one that is not answered yet is a draft, and no answer.
+    page.fill("#note", "later")
+    page.keyboard.press("Enter")
+    page.keyboard.press("b")
+    page.wait_for_selector(READY)
+    assert page.input_value("#note") == "left lung only"
+    page.keyboard.press("f")
+    page.wait_for_selector(READY)
+    assert page.input_value("#note") == "later"
+    saved(page)
+    assert [(one["answer"], one["note"]) for one in answers(tmp_path / "c")] == [(0, ""), (0, "left lung only")]
+
+
+def test_the_operators_link_in_an_open_tab_reaches_no_log(served: Served, browser: Any) -> None:
+    page = browser.new_context().new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(served.base)
+    page.wait_for_selector("#message:not([hidden])")
+    page.evaluate("token => { location.hash = `token=${token}`; }", served.token("operator"))
+    page.wait_for_selector(".card")
+    assert "token" not in page.url and not any(served.token("operator") in url for url in asked)
+
+
+def test_several_labels_are_saved_by_enter_after_a_click(browser: Any, tmp_path: Path) -> None:
+    with serving(made(tmp_path, "several-labels")) as served:
+        page = opened(browser, served)
+        for place in (0, 1):
+            page.locator("#choices button:enabled").nth(place).click()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.getElementById('position').textContent.startsWith('Record 2 ')")
+        saved(page)
+    assert [one["answer"] for one in answers(tmp_path / "c")] == [[1.0, 1.0, 0.0]]
