@@ -69,7 +69,6 @@ def test_every_question_for_a_folder_of_jpegs(clinic: Path) -> None:
         "'image-folders' is not one of",
         f"There is no folder {clinic / 'nowhere'}",
         "share records",
-        "The promise is per record",
         "'lots' is not a number",
         "60 records in the pool.",
         "61 is too large: it must be at most 60",

@@ -8,9 +8,10 @@ import _thread
 import json
 import os
 import platform
+import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,19 +29,19 @@ _STALE_SECONDS = 60.0
 def reporting_progress(folder: Path) -> Generator[None]:
     """Inside, the file says once a second what this process is doing, and a request to stop is like Ctrl-C."""
     path, request, ended = folder / PROGRESS, folder / STOP_REQUEST, threading.Event()
-    started = time.time()
+    asked, started = threading.Event(), time.time()
 
     def report() -> None:
-        asked = False
         while True:
             _write(path, started)
-            if not asked and _is_newer(request, started):
-                asked = True
+            if not asked.is_set() and _is_newer(request, started):
+                asked.set()
                 _thread.interrupt_main()
             if ended.wait(_SECONDS):
                 return
 
     request.unlink(missing_ok=True)
+    restore = _heard(asked)
     thread = threading.Thread(target=report, daemon=True)
     thread.start()
     try:
@@ -48,8 +49,28 @@ def reporting_progress(folder: Path) -> Generator[None]:
     finally:
         ended.set()
         thread.join()
+        restore()
         for file in (path, request):
             file.unlink(missing_ok=True)
+
+
+def _heard(asked: threading.Event) -> Callable[[], None]:
+    """Let a request be heard also where Ctrl-C is ignored, as in a process that a script started in the background.
+
+    Returns what puts things back.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        return lambda: None
+
+    def stop(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+
+    def ignore_again() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    signal.signal(signal.SIGINT, stop)
+    return ignore_again
 
 
 def progress_of(folder: Path) -> dict[str, Any] | None:
