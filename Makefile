@@ -10,6 +10,7 @@ WORKERS ?= 2
 help:
 	@echo "make demo    set up and run two small private campaigns on real digits, with a report (about a minute)"
 	@echo "make test    set up and run every test"
+	@echo "make test-label-studio  install Label Studio (1 GB) and label whole campaigns in it"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
 	@echo "make docs    set up and build the site of the documentation, strictly, in build/site"
@@ -42,6 +43,14 @@ axe: $(READY)
 
 test: $(READY) browser axe
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# A gigabyte, in an environment of its own.
+LABEL_STUDIO := .venv-label-studio
+.PHONY: test-label-studio
+test-label-studio: $(READY) browser
+	@test -x $(LABEL_STUDIO)/bin/label-studio || { $(PYTHON) -m venv $(LABEL_STUDIO) && \
+	  $(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check label-studio==1.23.2; }
+	$(BIN)/python -m pytest tests/end_to_end/test_label_studio.py
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs
