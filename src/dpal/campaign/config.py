@@ -99,6 +99,13 @@ class Labels(_Section):
     remove_projects: bool = False
 
 
+class Events(_Section):
+    """Whom to tell what happens: a command, which gets the event's name and JSON on its input, and a web address."""
+
+    command: list[str] | None = None
+    webhook: str | None = Field(default=None, pattern="^https?://")
+
+
 class CampaignConfig(_Section):
     """A whole campaign. Data, model or plan are missing if they were given in Python."""
 
@@ -111,6 +118,7 @@ class CampaignConfig(_Section):
     acquisition: Acquire = Field(default_factory=Acquire)
     oracle: str = "files"
     labels: Labels | None = None
+    events: Events | None = None
     # A seed makes the noise predictable: nothing is private then, which not_private must say.
     seed: int | None = None
     not_private: bool = False
@@ -121,7 +129,7 @@ class CampaignConfig(_Section):
 
 def settings_hash(config: CampaignConfig) -> str:
     """The hash of a configuration without the places of data, which may move and are checked by ids and classes."""
-    document = config.model_dump(mode="json", exclude={"data", "evaluation", "labels"})
+    document = config.model_dump(mode="json", exclude={"data", "evaluation", "labels", "events"})
     # A place too.
     document["training"].pop("features_cache")
     document["ids_are_free_of_content"] = config.data is not None and config.data.ids_are_free_of_content

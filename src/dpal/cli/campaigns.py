@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from rich.markup import escape
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.chance import ends_at_chance
+from dpal.campaign.events import Announcer
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.going_on import AT_THE_END
 from dpal.campaign.going_on import advice as what_may_help
@@ -51,17 +53,25 @@ def run_command(
         raise InvalidArgument("--set", ", ".join(settings), "given together with --go-on")
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
+    announcer: Announcer | None = None
     try:
         # Refuses a folder that is not a campaign, before a file is made in it.
         opened.state()
         # What it tells goes on in one line of a log, however long.
         with reporting_progress(opened.folder):
             opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
+            announcer = Announcer(
+                opened.config.events,
+                opened.state(),
+                tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True),
+            )
             status = opened.run(go_on=go_on, settings=settings or [])
+            announcer.now(status, opened.state())
             while wait and status.is_waiting:
                 console.print(f"waiting for answers ({status.next_step})", highlight=False)
                 opened.wait_for_answers()
                 status = opened.run(go_on=go_on)
+                announcer.now(status, opened.state())
     except KeyboardInterrupt:
         console.print(f"Stopped. Nothing is lost. Continue with: dpal run {escape(str(campaign))}")
         sys.exit(STOPPED)
@@ -70,6 +80,9 @@ def run_command(
     except Exception as error:
         if advice := _how_to_continue(opened, campaign):
             error.add_note(advice)
+        with suppress(DpalError, OSError):
+            if announcer is not None:
+                announcer.failed(opened.status())
         raise
     if as_json:
         typer.echo(json.dumps(status.to_json(), indent=2))
