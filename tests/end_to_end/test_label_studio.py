@@ -234,7 +234,7 @@ def test_someone_labels_on_its_own_page(tmp_path: Path, server: Server) -> None:
         page.click("button[type=submit]")
         page.goto(f"{server.url}/projects/{project['id']}/data?labeling=1")
         for _ in range(2):
-            page.wait_for_selector("img[src^='data:image/png']", timeout=60_000)
+            page.wait_for_function("() => [...document.images].some(one => one.naturalWidth === 10)", timeout=60_000)
             page.keyboard.press("1")
             page.wait_for_timeout(500)
             page.keyboard.press("Control+Enter")
