@@ -27,7 +27,7 @@ def test_a_token_in_the_place_of_its_place_is_not_repeated(place: str) -> None:
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_studio_server, "_PAUSE_SECONDS", 0.01)
     server = LabelStudio("http://127.0.0.1:9/", SECRET)
-    with pytest.raises(LabelStudioFailed, match="127.0.0.1:9 did not answer GET .*Is it running") as caught:
+    with pytest.raises(LabelStudioFailed, match=r"127\.0\.0\.1:9 did not answer GET .*Is it running") as caught:
         server.projects()
     assert SECRET not in str(caught.value) and SECRET not in repr(server)
     with pytest.raises(InvalidArgument, match=r"labels\.url"):
