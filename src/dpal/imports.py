@@ -17,6 +17,7 @@ EXTRAS = {
     "datasets": "hub",
     "httpx": "label-studio",
     "matplotlib": "plots",
+    "onnxscript": "onnx",
     "openpyxl": "excel",
     "pydicom": "dicom",
     "starlette": "web",

@@ -134,7 +134,7 @@ def test_no_command_replaces_a_file_without_being_told(desk: Path, tmp_path: Pat
     commands: list[tuple[tuple[object, ...], list[str]]] = [
         (("certificate", "clinic", "--to", tmp_path / "a.pdf"), ["a.pdf", "a.pdf.json"]),
         (("report", "clinic", "--to", tmp_path / "a.html"), ["a.html", "a.json"]),
-        (("export-model", "clinic", "--to", tmp_path / "m"), ["m", "m.json"]),
+        (("export-model", "clinic", "--to", tmp_path / "m"), ["m", "m.json", "m.md"]),
         (("verify", "clinic", "--ledger", tmp_path / "l.json"), ["l.json"]),
         ((*plan, "--json", tmp_path / "p.json", "--plot", tmp_path / "p.png"), ["p.json", "p.png"]),
         (("experiments", "table", "all", "--markdown", tmp_path / "t.md"), ["t.md"]),

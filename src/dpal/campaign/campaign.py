@@ -279,12 +279,15 @@ class Campaign:
         """The scores that a query saw, and which records it took. Only in simulations: scores are private."""
         return simulated_scores(self.runner, group)
 
-    def export_model(self, file: Path | str) -> dict[str, Any]:
-        """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card."""
+    def export_model(self, file: Path | str, *, onnx: bool = False) -> dict[str, Any]:
+        """Write the newest model's weights as one safetensors file, and its card as FILE.json and FILE.md.
+
+        With `onnx`, also the model itself, next to it. Returns the card.
+        """
         from dpal.campaign.recorded_model import export_model
 
-        status, state = self.status(), self.reader.known_state()
-        return export_model(Path(file), self.runner.model, state, status, config=self.config, parts=self.parts)
+        place, status, model, parts = Path(file), self.status(), self.runner.model, self.parts
+        return export_model(place, model, self.state(), status, config=self.config, parts=parts, onnx=onnx)
 
     def add_answers(self, answers: Mapping[str, object], *, source: str) -> dict[str, int]:
         """Record answers by record id, all or none; returns how many were new, corrected, unchanged and withdrawn.
@@ -300,10 +303,7 @@ class Campaign:
             return labelling.add_answers(writer, answers, source=source, units=units)
 
     def take_in(self) -> int:
-        """Record what people have answered on the labelling page since the last time; returns how many entries.
-
-        `run` does the same before each step.
-        """
+        """Record what people have answered on the labelling page since; returns how many entries. `run` does so too."""
         with writing(self.reader) as writer:
             return take_in(writer, self.reader.contents)
 
@@ -313,7 +313,7 @@ class Campaign:
         waiting.wait_for_answers(self.reader, pool=given, tell=self.parts.tell)
 
     def sync_labels(self, pool: Pool | None = None) -> Synced:
-        """Send what is asked to the Label Studio server that the configuration names, and take what is answered.
+        """Send what is asked to the configuration's Label Studio server, and take what is answered.
 
         `pool` is needed where the campaign was made from objects in Python.
         """

@@ -10,6 +10,7 @@ import numpy as np
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.files import digest, write_text, write_whole
 from dpal.campaign.layout import EXPORT_DRAFT, WEIGHTS
+from dpal.campaign.model_card import model_card
 from dpal.campaign.parts import Parts, model_options
 from dpal.campaign.state import State
 from dpal.campaign.status import Status
@@ -77,11 +78,19 @@ class RecordedModel:
 
 
 def export_model(
-    file: Path, model: RecordedModel, state: State, status: Status, *, config: CampaignConfig, parts: Parts
+    file: Path,
+    model: RecordedModel,
+    state: State,
+    status: Status,
+    *,
+    config: CampaignConfig,
+    parts: Parts,
+    onnx: bool = False,
 ) -> dict[str, Any]:
     """Write the newest model's weights as one safetensors file, and its card as FILE.json; returns the card.
 
-    The card has what was promised, and what is needed to use the model elsewhere.
+    The card has what was promised, and what is needed to use the model elsewhere. The same for people is FILE.md. With
+    `onnx`, the model itself is next to it, from records as they are to logits.
     """
     folder, path = Path(status.folder), file.absolute()
     if not state.trained:
@@ -90,6 +99,8 @@ def export_model(
     if path.resolve().is_relative_to(folder.resolve()) or not path.parent.is_dir():
         raise InvalidArgument("the file to write", str(file), "in a folder that exists, outside the campaign")
     learner = model.at(state)
+    if onnx:
+        write_whole(onnx_file(path), learner.export_onnx)
     write_whole(path, learner.export)
     scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
     card = {
@@ -134,8 +145,21 @@ def export_model(
             for name, form in learner.records.form.items()
         ],
     }
+    if onnx:
+        card["onnx"] = {"file": onnx_file(Path(file)).name, "sha256": digest(onnx_file(path)), "output": "logits"}
     write_text(card_file(path), json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    write_text(readme_file(path), model_card(card, multi_label=state.created.multi_label))
     return card
+
+
+def onnx_file(file: Path) -> Path:
+    """Where the model as ONNX is."""
+    return file.with_suffix(".onnx")
+
+
+def readme_file(file: Path) -> Path:
+    """Where the card for people is."""
+    return file.with_name(f"{file.name}.md")
 
 
 def card_file(file: Path) -> Path:

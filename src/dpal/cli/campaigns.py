@@ -279,13 +279,16 @@ def _lines(file: Path) -> list[str]:
 def export_model(
     campaign: Folder,
     to: Annotated[Path, typer.Option(help="The file to write, in safetensors format.", metavar="FILE")],
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Also write the model as ONNX, from records as they are to logits.")
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the newest model's weights, and what was promised about it in FILE.json."""
-    card = to.with_name(to.name + ".json")
-    require_free(to, card, force=force)
-    facts = Campaign.open(campaign).export_model(to)
+    """Write the newest model's weights, and what was promised about it in FILE.json, and for people in FILE.md."""
+    card, readme = to.with_name(to.name + ".json"), to.with_name(to.name + ".md")
+    require_free(to, card, readme, to.with_suffix(".onnx") if onnx else None, force=force)
+    facts = Campaign.open(campaign).export_model(to, onnx=onnx)
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:

@@ -18,6 +18,7 @@ from dpal.training.averaging import WeightAverage
 from dpal.training.checkpoints import load_weights, save_weights, write_tensors
 from dpal.training.loop import PhaseResult, train_phase
 from dpal.training.losses import loss_for
+from dpal.training.onnx_export import export_onnx
 from dpal.training.optimizers import learning_rate_for
 from dpal.training.prediction import logits
 from dpal.training.sampling import BLANK
@@ -167,6 +168,11 @@ class Learner:
         with self._best():
             state = {name: value.detach().cpu().contiguous().clone() for name, value in self.model.state_dict().items()}
         write_tensors(path, state)
+
+    def export_onnx(self, path: Path) -> None:
+        """Write the model that predicts as ONNX: from records as they are to logits."""
+        with self._best():
+            export_onnx(path, self.model, self.records.form, self.settings.scaling)
 
     def device_name(self) -> str:
         """The name of the device, for the record of where something ran."""
