@@ -1,0 +1,193 @@
+"""What every attack is, and what it finds."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpal.audit.bounds import (
+    Guesses,
+    contradicts,
+    epsilon_from_rates,
+    epsilon_of_one_run,
+    gaussian_epsilon,
+    gaussian_mu_from_rates,
+)
+from dpal.audit.claims import Claim
+from dpal.errors import InvalidArgument
+from dpal.planning.plan import Plan
+from dpal.randomness import SeededRandomness
+
+# A bound is wrong with at most this probability.
+RISK = 0.05
+# "Broken" is said with at most this probability where nothing is.
+FALSE_ALARM = 1e-6
+# The shares of all canaries that a one-run audit guesses about; each pays its part of the risk.
+_GUESSED = (0.002, 0.01, 0.05, 0.2, 1.0)
+_THRESHOLDS = 200
+
+Evidence = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is attacked: a plan, and the settings with which it is carried out. No record of anybody."""
+
+    plan: Plan
+    max_grad_norm: float = 1.0
+    engine: str = "auto"
+    precision: str = "float32"
+    # Rows of a unit; 1 where the unit is a record.
+    rows_per_unit: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much an attack may do."""
+
+    # Canaries in one run, runs of whole campaigns, and repetitions of single releases.
+    canaries: int = 20_000
+    campaigns: int = 60
+    looks: int = 20_000
+    shadow_models: int = 16
+    # Bounds are random: two audits with the same seed find the same.
+    seed: int = 0
+
+
+QUICK = Effort(canaries=8_000, campaigns=24, looks=4_000, shadow_models=8)
+FULL = Effort(canaries=50_000, campaigns=200, looks=50_000, shadow_models=64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one attack on one plan found."""
+
+    attack: str
+    what: str
+    claimed_epsilon: float
+    delta: float
+    # The largest ε that is ruled out; 0 if none is.
+    epsilon_bound: float
+    # The same if the trade-off between both errors is Gaussian, as it nearly is after many steps. None: it is not.
+    gaussian_bound: float | None = None
+    # Whether what was seen is impossible under the claim.
+    broken: bool = False
+    guesses: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    note: str = ""
+    # False-positive and true-positive rates, for a picture.
+    curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+
+
+class Attack(ABC):
+    """One way to break a promise. A kind defines `name`, `what`, `applies` and `run`."""
+
+    name: ClassVar[str]
+    # One sentence for people: who the adversary is, and what they see.
+    what: ClassVar[str]
+
+    def applies(self, target: Target) -> bool:
+        """Whether there is something to attack."""
+        del target
+        return True
+
+    @abstractmethod
+    def run(self, target: Target, effort: Effort) -> Finding:
+        """Attack the plan with dpal's own code and made-up records."""
+
+
+def randomness_of(effort: Effort, *, stream: int) -> SeededRandomness:
+    """Repeatable randomness: there is nothing private in an attack."""
+    return SeededRandomness(seed=1_000_003 * effort.seed + stream, nothing_is_private=True)
+
+
+def finding(
+    attack: Attack,
+    claim: Claim,
+    present: Evidence,
+    absent: Evidence,
+    *,
+    runs: int,
+    seconds: float,
+    one_run: bool = False,
+    gaussian: bool = True,
+    note: str = "",
+) -> Finding:
+    """What evidence about canaries that were there, and about others that were not, says of a claim.
+
+    Thresholds are learnt on one half of the canaries and tried on the other. `one_run`: the canaries shared one run, in
+    which each was there by a fair coin of its own, so that the bound needs no independence between them.
+    """
+    if min(len(present), len(absent)) < 2:
+        raise InvalidArgument("the number of canaries", min(len(present), len(absent)), "at least 2 of each kind")
+    learn, trial = (present[::2], absent[::2]), (present[1::2], absent[1::2])
+    at_epsilon, at_mu = _best_thresholds(*learn, claim.delta)
+    for_epsilon, for_mu = _guesses(*trial, at_epsilon), _guesses(*trial, at_mu)
+    bound = epsilon_from_rates(for_epsilon, delta=claim.delta, risk=RISK / 2 if one_run else RISK)
+    if one_run:
+        bound = max(bound, one_run_bound(present, absent, delta=claim.delta, risk=RISK / 2))
+    mu = gaussian_mu_from_rates(for_mu, risk=RISK) if gaussian else None
+    broken = any(
+        contradicts(guesses, claim.curve, claim.epsilons, risk=FALSE_ALARM / 2) for guesses in (for_epsilon, for_mu)
+    )
+    return Finding(
+        attack=attack.name,
+        what=attack.what,
+        claimed_epsilon=claim.epsilon,
+        delta=claim.delta,
+        epsilon_bound=bound,
+        gaussian_bound=None if mu is None else gaussian_epsilon(mu, claim.delta) if claim.delta > 0 else None,
+        broken=broken,
+        guesses=len(present) + len(absent),
+        runs=runs,
+        seconds=seconds,
+        note=note,
+        curve=_curve(present, absent),
+    )
+
+
+def one_run_bound(present: Evidence, absent: Evidence, *, delta: float, risk: float) -> float:
+    """The bound of one run, by guesses about the canaries with the strongest evidence in both directions."""
+    evidence = np.concatenate([present, absent])
+    is_present = np.arange(len(evidence)) < len(present)
+    middle = np.median(evidence)
+    order = np.argsort(-np.abs(evidence - middle), kind="stable")
+    right = (evidence > middle) == is_present
+    best = 0.0
+    for share in _GUESSED:
+        guessed = max(1, round(share * len(evidence)))
+        correct = int(right[order[:guessed]].sum())
+        bound = epsilon_of_one_run(correct, guessed, len(evidence), delta=delta, risk=risk / len(_GUESSED))
+        best = max(best, bound)
+    return best
+
+
+def _guesses(present: Evidence, absent: Evidence, threshold: float) -> Guesses:
+    return Guesses(
+        right=int((present > threshold).sum()),
+        present=len(present),
+        wrong=int((absent > threshold).sum()),
+        absent=len(absent),
+    )
+
+
+def _best_thresholds(present: Evidence, absent: Evidence, delta: float) -> tuple[float, float]:
+    """The thresholds with the largest bounds, for ε and for μ."""
+    together = np.concatenate([present, absent])
+    inner = np.quantile(together, np.linspace(0.01, 0.99, _THRESHOLDS))
+    # Far tails decide at large ε.
+    tails = np.quantile(together, np.concatenate([ends := np.geomspace(1e-4, 1e-2, 20), 1 - ends]))
+    candidates = np.unique(np.concatenate([inner, tails]))
+    every = [_guesses(present, absent, float(at)) for at in candidates]
+    by_epsilon = [epsilon_from_rates(each, delta=delta, risk=RISK) for each in every]
+    by_mu = [gaussian_mu_from_rates(each, risk=RISK) for each in every]
+    return float(candidates[int(np.argmax(by_epsilon))]), float(candidates[int(np.argmax(by_mu))])
+
+
+def _curve(present: Evidence, absent: Evidence) -> tuple[tuple[float, float], ...]:
+    points = np.quantile(np.concatenate([present, absent]), np.linspace(0, 1, 101))
+    every = [_guesses(present, absent, float(at)) for at in points]
+    return tuple(sorted({(each.false_positive_rate, each.true_positive_rate) for each in every} | {(1.0, 1.0)}))
