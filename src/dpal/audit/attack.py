@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from dpal.audit.bounds import (
@@ -19,6 +20,8 @@ from dpal.audit.claims import Claim
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Plan
 from dpal.randomness import SeededRandomness
+from dpal.training.learner import device_for
+from dpal.training.settings import ComputeSettings
 
 # A bound is wrong with at most this probability.
 RISK = 0.05
@@ -39,8 +42,14 @@ class Target:
     max_grad_norm: float = 1.0
     engine: str = "auto"
     precision: str = "float32"
+    device: str = "auto"
     # Rows of a unit; 1 where the unit is a record.
     rows_per_unit: int = 1
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where the attacked training runs."""
+        return device_for(ComputeSettings(device=self.device))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,8 @@ import time
 from abc import abstractmethod
 from typing import ClassVar
 
-import numpy as np
-
 from dpal.audit.attack import Attack, Effort, Finding, Target, finding, randomness_of
-from dpal.audit.canary_campaign import MOST_CANARIES, CanaryPool, carried_out, trained
+from dpal.audit.canary_campaign import CanaryPool, carried_out, trained
 from dpal.audit.claims import claim_of_plan
 from dpal.randomness import Randomness
 
@@ -17,23 +15,19 @@ class _ManyCanaries(Attack):
 
     def run(self, target: Target, effort: Effort) -> Finding:
         start = time.monotonic()
-        randomness, pools = randomness_of(effort, stream=1), list[CanaryPool]()
-        while sum(len(pool.present) for pool in pools) < effort.canaries:
-            pools.append(self._once(target, effort, randomness))
-        halves = [pool.split() for pool in pools]
-        present, absent = (np.concatenate([half[side] for half in halves]) for side in (0, 1))
+        present, absent = self._once(target, effort.canaries, randomness_of(effort, stream=1)).split()
         return finding(
             self,
             claim_of_plan(target.plan),
             present,
             absent,
-            runs=len(pools),
+            runs=1,
             seconds=time.monotonic() - start,
             one_run=True,
         )
 
     @abstractmethod
-    def _once(self, target: Target, effort: Effort, randomness: Randomness) -> CanaryPool: ...
+    def _once(self, target: Target, canaries: int, randomness: Randomness) -> CanaryPool: ...
 
 
 class TrainingAttack(_ManyCanaries):
@@ -47,8 +41,8 @@ class TrainingAttack(_ManyCanaries):
     def applies(self, target: Target) -> bool:
         return target.rows_per_unit == 1
 
-    def _once(self, target: Target, effort: Effort, randomness: Randomness) -> CanaryPool:
-        return trained(target, effort.canaries, randomness)
+    def _once(self, target: Target, canaries: int, randomness: Randomness) -> CanaryPool:
+        return trained(target, canaries, randomness)
 
 
 class UnitAttack(TrainingAttack):
@@ -76,5 +70,18 @@ class CampaignAttack(_ManyCanaries):
     def applies(self, target: Target) -> bool:
         return bool(target.plan.selections)
 
-    def _once(self, target: Target, effort: Effort, randomness: Randomness) -> CanaryPool:
-        return carried_out(target, min(target.plan.setting.pool_size, MOST_CANARIES), randomness)
+    def _once(self, target: Target, canaries: int, randomness: Randomness) -> CanaryPool:
+        return carried_out(target, canaries, randomness)
+
+
+class ReplayAttack(CampaignAttack):
+    """The same with scores that follow from the released models, as for a record whose holder replays selections."""
+
+    name: ClassVar[str] = "replay"
+    what: ClassVar[str] = (
+        "Someone who holds records replays every selection with the released models and cuts, and guesses which of "
+        "these records were there."
+    )
+
+    def _once(self, target: Target, canaries: int, randomness: Randomness) -> CanaryPool:
+        return carried_out(target, canaries, randomness, replayed=True)
