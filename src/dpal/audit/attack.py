@@ -1,7 +1,7 @@
 """What every attack is, and what it finds."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ FALSE_ALARM = 1e-6
 # The shares of all canaries that a one-run audit guesses about; each pays its part of the risk.
 _GUESSED = (0.002, 0.01, 0.05, 0.2, 1.0)
 _THRESHOLDS = 200
+_MANY = 4_000
 
 Evidence = NDArray[np.float64]
 
@@ -56,17 +57,20 @@ class Target:
 class Effort:
     """How much an attack may do."""
 
-    # Canaries in one run, runs of whole campaigns, and repetitions of single releases.
-    canaries: int = 20_000
-    campaigns: int = 60
+    # Canaries in one run, repetitions of single releases, and models in a membership inference.
+    canaries: int = 60_000
     looks: int = 20_000
     shadow_models: int = 16
     # Bounds are random: two audits with the same seed find the same.
     seed: int = 0
 
+    def with_seed(self, seed: int) -> "Effort":
+        """The same effort with other chance."""
+        return replace(self, seed=seed)
 
-QUICK = Effort(canaries=8_000, campaigns=24, looks=4_000, shadow_models=8)
-FULL = Effort(canaries=50_000, campaigns=200, looks=50_000, shadow_models=64)
+
+QUICK = Effort(canaries=8_000, looks=3_000, shadow_models=8)
+FULL = Effort(canaries=300_000, looks=50_000, shadow_models=64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +131,13 @@ def finding(
 ) -> Finding:
     """What evidence about canaries that were there, and about others that were not, says of a claim.
 
-    Thresholds are learnt on one half of the canaries and tried on the other. `one_run`: the canaries shared one run, in
+    Thresholds are learnt on a part of the canaries and tried on the others. `one_run`: the canaries shared one run, in
     which each was there by a fair coin of its own, so that the bound needs no independence between them.
     """
     if min(len(present), len(absent)) < 2:
         raise InvalidArgument("the number of canaries", min(len(present), len(absent)), "at least 2 of each kind")
-    learn, trial = (present[::2], absent[::2]), (present[1::2], absent[1::2])
+    halves = [_to_learn_and_to_try(side) for side in (present, absent)]
+    learn, trial = ((halves[0][index], halves[1][index]) for index in (0, 1))
     at_epsilon, at_mu = _best_thresholds(*learn, claim.delta)
     for_epsilon, for_mu = _guesses(*trial, at_epsilon), _guesses(*trial, at_mu)
     bound = epsilon_from_rates(for_epsilon, delta=claim.delta, risk=RISK / 2 if one_run else RISK)
@@ -174,6 +179,13 @@ def one_run_bound(present: Evidence, absent: Evidence, *, delta: float, risk: fl
     return best
 
 
+def _to_learn_and_to_try(evidence: Evidence) -> tuple[Evidence, Evidence]:
+    """Half of few canaries, and a quarter of many, to learn a threshold from."""
+    every = 2 if len(evidence) < _MANY else 4
+    is_to_learn = np.arange(len(evidence)) % every == 0
+    return evidence[is_to_learn], evidence[~is_to_learn]
+
+
 def _guesses(present: Evidence, absent: Evidence, threshold: float) -> Guesses:
     return Guesses(
         right=int((present > threshold).sum()),
@@ -188,7 +200,7 @@ def _best_thresholds(present: Evidence, absent: Evidence, delta: float) -> tuple
     together = np.concatenate([present, absent])
     inner = np.quantile(together, np.linspace(0.01, 0.99, _THRESHOLDS))
     # Far tails decide at large ε.
-    tails = np.quantile(together, np.concatenate([ends := np.geomspace(1e-4, 1e-2, 20), 1 - ends]))
+    tails = np.quantile(together, np.concatenate([ends := np.geomspace(2e-5, 1e-2, 25), 1 - ends]))
     candidates = np.unique(np.concatenate([inner, tails]))
     every = [_guesses(present, absent, float(at)) for at in candidates]
     by_epsilon = [epsilon_from_rates(each, delta=delta, risk=RISK) for each in every]

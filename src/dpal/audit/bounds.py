@@ -134,10 +134,21 @@ def chance_of_so_many(correct: int, guessed: int, canaries: int, *, epsilon: flo
     accuracy = 1 / (1 + math.exp(-epsilon))
     chance = float(binom.sf(correct - 1, guessed, accuracy))
     if delta > 0 and correct > 0:
-        steps = np.arange(1, correct + 1)
-        growth = (binom.sf(correct - steps - 1, guessed, accuracy) - chance) / steps
-        chance += 2 * canaries * delta * max(0.0, float(growth.max()))
+        chance += 2 * canaries * delta * _steepest(correct, guessed, accuracy, chance)
     return min(1.0, chance)
+
+
+def _steepest(correct: int, guessed: int, accuracy: float, chance: float) -> float:
+    """The maximum over i ≥ 1 of (f(correct − i) − f(correct)) / i."""
+    best, first, block = 0.0, 1, 256
+    while first <= correct:
+        steps = np.arange(first, min(first + block, correct + 1))
+        best = max(best, float(((binom.sf(correct - steps - 1, guessed, accuracy) - chance) / steps).max()))
+        first, block = first + block, 2 * block
+        # No difference is above 1, so from here on no quotient is larger than this.
+        if best >= 1 / first:
+            break
+    return best
 
 
 def epsilon_of_one_run(correct: int, guessed: int, canaries: int, *, delta: float, risk: float) -> float:

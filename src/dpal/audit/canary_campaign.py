@@ -31,7 +31,7 @@ from dpal.training.settings import ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
 
 # How much longer than the clip a canary's gradient is.
-_TOO_LONG = 10.0
+TOO_LONG = 10.0
 NOBODY, UNSURE = -1, -2
 
 
@@ -133,7 +133,7 @@ def train(pool: CanaryPool, phase: Phase, target: Target, randomness: Randomness
         replace(phase, expected_batch_size=expected),
         source=TensorSource(inputs, torch.zeros(len(inputs), dtype=torch.int64, device=weight.device)),
         groups=groups,
-        loss=partial(_pull, strength=_TOO_LONG * target.max_grad_norm),
+        loss=partial(pull, strength=TOO_LONG * target.max_grad_norm),
         settings=TrainingSettings(
             optimizer="sgd", learning_rate=learning_rate, max_grad_norm=target.max_grad_norm, average=None
         ),
@@ -145,7 +145,7 @@ def train(pool: CanaryPool, phase: Phase, target: Target, randomness: Randomness
     )
 
 
-def _pull(outputs: Tensor, targets: Tensor, *, strength: float) -> Tensor:
+def pull(outputs: Tensor, targets: Tensor, *, strength: float) -> Tensor:
     """A loss whose gradient has this length, wherever the weights are."""
     del targets
     return -strength * outputs[:, 0]

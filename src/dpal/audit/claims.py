@@ -9,7 +9,7 @@ from dpal.planning.plan import Plan
 from dpal.planning.spending import training_history
 from dpal.privacy.accountants import PldAccountant
 from dpal.privacy.campaign_accounting import campaign_delta
-from dpal.privacy.campaign_history import CampaignHistory
+from dpal.privacy.campaign_history import CampaignHistory, pure_epsilon
 from dpal.selection.selection import Selection
 
 # Where a claim's curve is tried, as shares of its ε: noise that is too small shows first at small ε.
@@ -61,7 +61,7 @@ def history_of(plan: Plan) -> CampaignHistory:
 def claim_of_selection(selection: Selection) -> Claim:
     """The promise of a selection alone: what it releases, and no training."""
     history = CampaignHistory(training=((), ()), selections=(selection.released,))
-    epsilon = sum(mechanism.epsilon for mechanism in selection.released.mechanisms() if hasattr(mechanism, "epsilon"))
+    epsilon = sum(pure_epsilon(mechanism) for mechanism in selection.released.mechanisms())
     return Claim.of_history(history, epsilon=epsilon, delta=0.0)
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dpal.cli import (
+    audit,
     campaigns,
     certificates,
     comparisons,
@@ -29,6 +30,7 @@ from dpal.imports import missing_package
 
 __all__ = [
     "app",
+    "audit",
     "campaigns",
     "certificates",
     "comparisons",
