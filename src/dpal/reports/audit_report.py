@@ -23,6 +23,8 @@ LIMITS = (
     "proven (docs/maths); the audit looks for mistakes in the code that carries it out. All records in it are made up."
 )
 
+HEADINGS = ("attack", "claimed ε", "bound", "if Gaussian", "guesses", "runs", "s", "")
+
 
 def json_file_of(page: Path) -> Path:
     """The JSON file that belongs to a page."""
@@ -40,8 +42,8 @@ def write_audit(audit: Audit, page: Path) -> None:
 def audit_table(audit: Audit) -> Table:
     """The findings, one attack in a row."""
     table = Table()
-    for heading in ("attack", "claimed ε", "ruled out below", "if Gaussian", "guesses", "runs", "seconds", ""):
-        table.add_column(heading, justify="left" if heading in ("attack", "") else "right")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading in ("attack", "") else "right", no_wrap=True)
     for finding in audit.findings:
         table.add_row(*_row(finding), style="bold red" if finding.broken else None)
     return table
@@ -57,7 +59,7 @@ def _row(finding: Finding) -> tuple[str, ...]:
         f"{finding.guesses:,}",
         f"{finding.runs:,}",
         f"{finding.seconds:.0f}",
-        "BROKEN" if finding.broken else "within the claim",
+        "BROKEN" if finding.broken else "within",
     )
 
 
@@ -67,6 +69,7 @@ def _page(audit: Audit) -> str:
         audit=audit,
         claimed=f"{rounded_up(audit.claimed_epsilon, 4):.4f}",
         delta=exactly(audit.delta),
+        headings=HEADINGS,
         rows=[(finding, _row(finding)) for finding in audit.findings],
         bounds=inline_svg(as_svg(_bounds(audit))),
         curves=inline_svg(as_svg(_curves(audit))),
@@ -86,7 +89,7 @@ def _bounds(audit: Audit) -> Figure:
         found = [finding.epsilon_bound for finding in audit.findings]
         axes.barh(places, claimed, color="#d9dde3", label="claimed")
         colours = [COLOURS[1] if finding.broken else COLOURS[0] for finding in audit.findings]
-        axes.barh(places, found, height=0.5, color=colours, label="ruled out below")
+        axes.barh(places, found, height=0.5, color=colours, label="bound: ruled out below")
         gaussian = [finding.gaussian_bound or np.nan for finding in audit.findings]
         axes.plot(gaussian, places, "k|", markersize=12, label="if Gaussian")
         axes.set_yticks(places, [finding.attack for finding in audit.findings])
