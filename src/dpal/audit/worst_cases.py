@@ -1,11 +1,16 @@
-"""Records and units made so that one more of them disturbs the rounding of all others as much as it can."""
+"""Records and units made so that one more of them disturbs the rounding of all others as much as it can.
+
+Nothing else of dpal is imported: the same constructions are tried on older versions of it (benchmarks).
+"""
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engines.engine import ClippingEngine
+if TYPE_CHECKING:
+    from dpal.training.engines.engine import ClippingEngine
 
 TUNINGS = 12
 _WIDTH = 16
@@ -97,7 +102,7 @@ def units_of(records: tuple[Tensor, Tensor], rows: int) -> tuple[Tensor, Tensor,
 
 
 def flat_sum(
-    engine: ClippingEngine,
+    engine: "ClippingEngine",
     inputs: Tensor,
     targets: Tensor,
     present: Tensor | None = None,
@@ -107,7 +112,7 @@ def flat_sum(
     return torch.cat([each.flatten().double() for each in gradients.values()])
 
 
-def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int, weights: Tensor | None = None) -> float:
+def move(engine: "ClippingEngine", inputs: Tensor, targets: Tensor, rows: int, weights: Tensor | None = None) -> float:
     """How far the last record or unit moves the sum: against its absence, and against a blank in its seat."""
     engine.physical_records = engine.step_records = rows
     own = engine.copies
