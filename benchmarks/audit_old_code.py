@@ -96,7 +96,7 @@ def attacked_now(*, quick: bool) -> dict[str, float]:
         accountant="rdp",
         planner="step-amplification",
     )
-    target = Target(plan=plan, engine="fused")
+    target = Target(plan=plan, engine="fused", device="cpu")
     made = constructions(worst_cases, quick=quick)
     rounding = {name: largest(lambda each: float(moves(each, target).max()), each) for name, each in made.items()}
     return numbers(rounding | {"P3": {"twice": reordered().twice}, "P6": {"apart": made_twice().apart}})

@@ -8,7 +8,7 @@ released gradients lie apart is how far the record has moved the sum.
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from dpal.training.sampling import BLANK
 from dpal.training.settings import ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
 
-OTHERS = (1, 2, 3, 5, 63, 255, 511, 1023, 2047, 4095)
+OTHERS = (1, 2, 3, 5, 63, 255, 511, 1023, 2047, 4000)
 MOST_KINKS = 8
 # A search looks at so many tunings at once, and then closer around the worst of them.
 _LOOKS_PER_TUNING, _FEWEST_TUNINGS, _CLOSER, _LOOKS_PER_KINK = 400, 8, 1, 1_000
@@ -35,7 +35,7 @@ _LOOKS_PER_TUNING, _FEWEST_TUNINGS, _CLOSER, _LOOKS_PER_KINK = 400, 8, 1, 1_000
 _NOISE, _HIDDEN = 1e-9, 1e-7
 # Released gradients are rounded to float32: half a unit in the last place of each number.
 _RELEASED_ROUNDING = 2.0**-24
-# On a CPU a physical batch has an eighth of the rows that are expected, and no fewer than eight.
+# On a CPU a physical batch has an eighth of the rows that are expected.
 _BATCHES = 8
 _NO_SEED = 1_000
 
@@ -97,7 +97,7 @@ def largest_move(target: Target, effort: Effort) -> LargestMove:
     for others in sizes:
         worst = _further(worst, _tuned(others, tunings, target, rng))
     for others in range(1, 1 + min(MOST_KINKS, effort.looks // _LOOKS_PER_KINK)):
-        made = kinked(others, max_grad_norm=target.max_grad_norm, rows_per_unit=target.rows_per_unit)
+        made = kinked(others, **_form(target))
         worst = _further(worst, (_worst_of(each, target) for each in made))
     return worst
 
@@ -108,12 +108,20 @@ def _tuned(others: int, tunings: int, target: Target, rng: Randomness) -> Iterat
     for _ in range(1 + _CLOSER):
         shares = (rng.integers(2**30, tunings) + 0.5) / 2**30 - 0.5
         variants = [(middle + width * float(share), clipped) for clipped, middle in middles.items() for share in shares]
-        construction = tied(others, variants, max_grad_norm=target.max_grad_norm, rows_per_unit=target.rows_per_unit)
+        construction = tied(others, variants, **_form(target))
         found = moves(construction, target)
         yield LargestMove(move=float(found.max()), what=construction.what, tried=len(found))
         for half, clipped in enumerate(middles):
             middles[clipped] = variants[half * tunings + int(found[half * tunings :][:tunings].argmax())][0]
         width /= tunings
+
+
+def _form(target: Target) -> dict[str, Any]:
+    return {
+        "max_grad_norm": target.max_grad_norm,
+        "rows_per_unit": target.rows_per_unit,
+        "device": target.torch_device,
+    }
 
 
 def _worst_of(construction: Construction, target: Target) -> LargestMove:
@@ -155,7 +163,8 @@ def _released(construction: Construction, group: list[int], target: Target) -> N
 
     def exchange(step: int) -> None:
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        releases.append(torch.cat([gradient.flatten().double() for gradient in gradients]).numpy() * expected)
+        flat = torch.cat([gradient.flatten().double() for gradient in gradients])
+        releases.append(flat.cpu().numpy() * expected)
         if step + 1 < variants:
             inputs.copy_(construction.inputs[step + 1])
             targets.copy_(construction.targets[step + 1])
@@ -170,7 +179,7 @@ def _released(construction: Construction, group: list[int], target: Target) -> N
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         settings=TrainingSettings(max_grad_norm=target.max_grad_norm, average=None),
         compute=ComputeSettings(
-            device="cpu",
+            device=str(target.torch_device),
             engine=target.engine,
             precision=target.precision,
             max_physical_batch_size=construction.physical * rows,

@@ -150,7 +150,12 @@ class Construction:
 
 
 def tied(
-    others: int, variants: Sequence[tuple[float, bool]], *, max_grad_norm: float = 1.0, rows_per_unit: int = 1
+    others: int,
+    variants: Sequence[tuple[float, bool]],
+    *,
+    max_grad_norm: float = 1.0,
+    rows_per_unit: int = 1,
+    device: torch.device | str = "cpu",
 ) -> Construction:
     """Ties with each of these tunings, of records that are clipped, or not."""
     made = [ties(others, tuning, clipped=clipped) for tuning, clipped in variants]
@@ -158,24 +163,24 @@ def tied(
     targets = torch.stack([targets for _, targets in made])
     return Construction(
         what=f"ties with {others:,} other(s)",
-        model=Tie(),
-        inputs=inputs.repeat_interleave(rows_per_unit, dim=1),
-        targets=targets.repeat_interleave(rows_per_unit, dim=1),
+        model=Tie().to(device),
+        inputs=inputs.repeat_interleave(rows_per_unit, dim=1).to(device),
+        targets=targets.repeat_interleave(rows_per_unit, dim=1).to(device),
         physical=others + 1,
         rows_per_unit=rows_per_unit,
     )
 
 
 def kinked(
-    others: int, *, widths: Sequence[int] = KINK_WIDTHS, max_grad_norm: float = 1.0, rows_per_unit: int = 1
+    others: int, *, max_grad_norm: float = 1.0, rows_per_unit: int = 1, device: torch.device | str = "cpu"
 ) -> Iterator[Construction]:
     """Kinks in a last physical batch, as far as this machine rounds rows differently."""
-    for width in widths:
-        model = Kink(width)
+    for width in KINK_WIDTHS:
+        model = Kink(width).to(device)
         inputs = kinks(model, others * rows_per_unit, rows_per_unit)
         if inputs is None:
             continue
-        targets = torch.ones(2, len(inputs), dtype=torch.int64)
+        targets = torch.ones(2, len(inputs), dtype=torch.int64, device=device)
         targets[0, -rows_per_unit:] = 0
         # All together, and in two batches of a public size.
         for physical in (others + 1, others):

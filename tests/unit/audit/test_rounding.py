@@ -38,7 +38,7 @@ def small_plan() -> Plan:
 
 
 def target(engine: str = "auto", **changed: object) -> Target:
-    return Target(plan=small_plan(), engine=engine, **changed)  # pyright: ignore
+    return Target(plan=small_plan(), engine=engine, device="cpu", **changed)  # pyright: ignore
 
 
 @pytest.mark.parametrize(
