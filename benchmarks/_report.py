@@ -87,12 +87,18 @@ def device() -> dict[str, object]:
 
 
 def arguments(description: str | None, *, plots: bool = False) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions: ends within 50 s on two cores")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write claims, rows, device and versions")
+    command = parser(description)
     if plots:
-        parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the results there (not with --quick)")
-    return parser.parse_args()
+        command.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the results there (not with --quick)")
+    return command.parse_args()
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of every benchmark, for those that have more."""
+    command = argparse.ArgumentParser(description=description)
+    command.add_argument("--quick", action="store_true", help="fewer repetitions: ends within 50 s on two cores")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write claims, rows, device and versions")
+    return command
 
 
 def _version(package: str) -> str | None:

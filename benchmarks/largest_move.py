@@ -4,13 +4,12 @@ The bound is 1. Ties: identical records tuned to rounding ties, and one more tha
 whose gradient depends on how a row is rounded. ResNet-9: a sum is what each record gives alone in its seat.
 """
 
-import sys
 import warnings
-from pathlib import Path
 
 import torch
 from _report import Report, arguments
 
+from dpal.audit.worst_cases import KINK_WIDTHS, Kink, Tie, flat_sum, kinks, move, ties
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines.engine import ClippingEngine
 from dpal.training.engines.fused_engine import FusedEngine
@@ -18,9 +17,6 @@ from dpal.training.engines.opacus_engine import OpacusEngine
 from dpal.training.engines.vmap_engine import VmapEngine
 from dpal.training.learner import put_channels_last
 from dpal.training.losses import cross_entropy
-
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
-from worst_cases import KINK_WIDTHS, Kink, Tie, flat_sum, kinks, move, ties
 
 ON_GPU = torch.cuda.is_available()
 ENGINES: tuple[tuple[type[ClippingEngine], str], ...] = (

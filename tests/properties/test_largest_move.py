@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties, units_of
 
+from dpal.audit.worst_cases import KINK_WIDTHS, TUNINGS, Kink, Tie, flat_sum, kinks, move, ties, units_of
 from dpal.models.resnet9 import ResNet9
 from dpal.training.engines import engine as engines
 from dpal.training.engines import fused_engine, matrix_gradients

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import beta, norm
 from statistics_helper import FALSE_FAILURE
 from torch import Tensor, nn
-from worst_cases import Kink, Tie, kinks, ties
 
+from dpal.audit.worst_cases import Kink, Tie, kinks, ties
 from dpal.planning.plan import Phase
 from dpal.randomness import SeededRandomness
 from dpal.training import loop

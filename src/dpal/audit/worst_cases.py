@@ -1,11 +1,19 @@
-"""Records and units made so that one more of them disturbs the rounding of all others as much as it can."""
+"""Records and units made so that one more of them disturbs the rounding of all others as much as it can.
 
+Nothing else of dpal is imported: the same constructions are tried on older versions of it (benchmarks).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from dpal.training.engines.engine import ClippingEngine
+if TYPE_CHECKING:
+    from dpal.training.engines.engine import ClippingEngine
 
 TUNINGS = 12
 _WIDTH = 16
@@ -97,7 +105,7 @@ def units_of(records: tuple[Tensor, Tensor], rows: int) -> tuple[Tensor, Tensor,
 
 
 def flat_sum(
-    engine: ClippingEngine,
+    engine: "ClippingEngine",
     inputs: Tensor,
     targets: Tensor,
     present: Tensor | None = None,
@@ -107,7 +115,7 @@ def flat_sum(
     return torch.cat([each.flatten().double() for each in gradients.values()])
 
 
-def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int, weights: Tensor | None = None) -> float:
+def move(engine: "ClippingEngine", inputs: Tensor, targets: Tensor, rows: int, weights: Tensor | None = None) -> float:
     """How far the last record or unit moves the sum: against its absence, and against a blank in its seat."""
     engine.physical_records = engine.step_records = rows
     own = engine.copies
@@ -121,3 +129,67 @@ def move(engine: ClippingEngine, inputs: Tensor, targets: Tensor, rows: int, wei
         flat_sum(engine, blank, targets, present, weights),
     )
     return max(float((whole - without).norm()) for without in absences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Construction:
+    """Variants of the same shape of records, or units, of which the last one disturbs the others."""
+
+    what: str
+    model: nn.Module
+    # (variants, rows, width) and (variants, rows).
+    inputs: Tensor = field(repr=False)
+    targets: Tensor = field(repr=False)
+    # The number of records or units in a physical batch.
+    physical: int
+    rows_per_unit: int = 1
+
+    @property
+    def others(self) -> int:
+        return self.inputs.shape[1] // self.rows_per_unit - 1
+
+
+def tied(
+    others: int,
+    variants: Sequence[tuple[float, bool]],
+    *,
+    max_grad_norm: float = 1.0,
+    rows_per_unit: int = 1,
+    device: torch.device | str = "cpu",
+) -> Construction:
+    """Ties with each of these tunings, of records that are clipped, or not."""
+    made = [ties(others, tuning, clipped=clipped) for tuning, clipped in variants]
+    inputs = torch.stack([inputs for inputs, _ in made]) * max_grad_norm
+    targets = torch.stack([targets for _, targets in made])
+    return Construction(
+        what=f"ties with {others:,} other(s)",
+        model=Tie().to(device),
+        inputs=inputs.repeat_interleave(rows_per_unit, dim=1).to(device),
+        targets=targets.repeat_interleave(rows_per_unit, dim=1).to(device),
+        physical=others + 1,
+        rows_per_unit=rows_per_unit,
+    )
+
+
+def kinked(
+    others: int, *, max_grad_norm: float = 1.0, rows_per_unit: int = 1, device: torch.device | str = "cpu"
+) -> Iterator[Construction]:
+    """Kinks in a last physical batch, as far as this machine rounds rows differently."""
+    for width in KINK_WIDTHS:
+        model = Kink(width).to(device)
+        inputs = kinks(model, others * rows_per_unit, rows_per_unit)
+        if inputs is None:
+            continue
+        targets = torch.ones(2, len(inputs), dtype=torch.int64, device=device)
+        targets[0, -rows_per_unit:] = 0
+        # All together, and in two batches of a public size.
+        for physical in (others + 1, others):
+            yield Construction(
+                what=f"kinks with {others} other(s), {width} inputs, batches of {physical}",
+                model=model,
+                # A power of two changes no rounding. The gradients must be longer than the clip.
+                inputs=(inputs * 2.0 ** max(0, math.ceil(math.log2(max_grad_norm)))).expand(2, -1, -1).clone(),
+                targets=targets,
+                physical=physical,
+                rows_per_unit=rows_per_unit,
+            )
