@@ -31,6 +31,8 @@ FALSE_ALARM = 1e-6
 _GUESSED = (0.002, 0.01, 0.05, 0.2, 1.0)
 _THRESHOLDS = 200
 _MANY = 4_000
+# Multiples of the stated ε at which one run is held against a claim's curve.
+_ABOVE = (1.25, 1.5, 2.0, 3.0)
 
 Evidence = NDArray[np.float64]
 
@@ -126,16 +128,34 @@ def finding(
     runs: int,
     seconds: float,
     one_run: bool = False,
+    independent: bool = True,
     gaussian: bool = True,
     note: str = "",
 ) -> Finding:
     """What evidence about canaries that were there, and about others that were not, says of a claim.
 
     Thresholds are learnt on a part of the canaries and tried on the others. `one_run`: the canaries shared one run, in
-    which each was there by a fair coin of its own, so that the bound needs no independence between them.
+    which each was there by a fair coin of its own, so that its bound needs no independence between them. Without
+    `independent`, as where canaries move the same weights, that bound is the only one: intervals for rates need it.
     """
     if min(len(present), len(absent)) < 2:
         raise InvalidArgument("the number of canaries", min(len(present), len(absent)), "at least 2 of each kind")
+    if not independent:
+        if not one_run:
+            raise InvalidArgument("independent", False, "True, unless all canaries shared one run (`one_run`)")
+        return Finding(
+            attack=attack.name,
+            what=attack.what,
+            claimed_epsilon=claim.epsilon,
+            delta=claim.delta,
+            epsilon_bound=one_run_bound(present, absent, delta=claim.delta, risk=RISK),
+            broken=_broken_in_one_run(claim, present, absent),
+            guesses=len(present) + len(absent),
+            runs=runs,
+            seconds=seconds,
+            note=note,
+            curve=_curve(present, absent),
+        )
     halves = [_to_learn_and_to_try(side) for side in (present, absent)]
     learn, trial = ((halves[0][index], halves[1][index]) for index in (0, 1))
     at_epsilon, at_mu = _best_thresholds(*learn, claim.delta)
@@ -163,12 +183,30 @@ def finding(
     )
 
 
+def _broken_in_one_run(claim: Claim, present: Evidence, absent: Evidence) -> bool:
+    """Whether one run is impossible under the claim.
+
+    The theorem's chance is never far below the number of canaries times δ, so ε is tried where δ is as small as it must
+    be, above the one that is stated.
+    """
+    tried = [claim.epsilon, *(times * claim.epsilon for times in _ABOVE)]
+    # The curve is computed only where some evidence could contradict it.
+    without_delta, risk = one_run_bound(present, absent, delta=0.0, risk=FALSE_ALARM / len(tried)), FALSE_ALARM
+    return any(
+        one_run_bound(present, absent, delta=claim.curve(epsilon), risk=risk / len(tried)) > epsilon
+        for epsilon in tried
+        if without_delta > epsilon
+    )
+
+
 def one_run_bound(present: Evidence, absent: Evidence, *, delta: float, risk: float) -> float:
     """The bound of one run, by guesses about the canaries with the strongest evidence in both directions."""
     evidence = np.concatenate([present, absent])
     is_present = np.arange(len(evidence)) < len(present)
     middle = np.median(evidence)
-    order = np.argsort(-np.abs(evidence - middle), kind="stable")
+    # Where evidence is equal, by chance: by position, canaries that are there would come first, and count as right.
+    shuffled = np.random.default_rng(len(evidence)).permutation(len(evidence))
+    order = shuffled[np.argsort(-np.abs(evidence - middle)[shuffled], kind="stable")]
     right = (evidence > middle) == is_present
     best = 0.0
     for share in _GUESSED:

@@ -10,8 +10,12 @@ from typing import Any, cast
 
 from dpal import __version__
 from dpal.audit.attack import FALSE_ALARM, RISK, Attack, Effort, Finding, Target
+from dpal.audit.changed_data import ReorderedDataAttack, ReplayedStepAttack
+from dpal.audit.input_canaries import InputCanaries
 from dpal.audit.lone_canary import LoneCanaryAttack
 from dpal.audit.many_canaries import CampaignAttack, ReplayAttack, TrainingAttack, UnitAttack
+from dpal.audit.membership_inference import MembershipInference
+from dpal.audit.rounding import RoundingAttack
 from dpal.audit.selection_alone import ChoiceAttack, CutAttack
 from dpal.campaign.reader import plan_hash
 from dpal.errors import InvalidArgument
@@ -22,7 +26,20 @@ SCHEMA_VERSION = 1
 # In the order in which they run and are shown.
 ATTACKS: dict[str, type[Attack]] = {
     kind.name: kind
-    for kind in (TrainingAttack, UnitAttack, LoneCanaryAttack, CutAttack, ChoiceAttack, CampaignAttack, ReplayAttack)
+    for kind in (
+        TrainingAttack,
+        UnitAttack,
+        LoneCanaryAttack,
+        CutAttack,
+        ChoiceAttack,
+        CampaignAttack,
+        ReplayAttack,
+        InputCanaries,
+        MembershipInference,
+        RoundingAttack,
+        ReorderedDataAttack,
+        ReplayedStepAttack,
+    )
 }
 
 

@@ -61,13 +61,17 @@ class Rates:
 
     @classmethod
     def of(cls, guesses: Guesses, *, risk: float) -> "Rates":
-        """All four hold at once, but for a probability of at most `risk`: a bound may use any of them."""
-        share = risk / 4
+        """All four hold at once, but for a probability of at most `risk`: a bound may use any of them.
+
+        They are two events, not four: a rate of misses is one minus a rate of hits, and so are their bounds.
+        """
+        true_positive = surely_at_least(guesses.right, guesses.present, risk / 2)
+        false_positive = surely_at_most(guesses.wrong, guesses.absent, risk / 2)
         return cls(
-            true_positive=surely_at_least(guesses.right, guesses.present, share),
-            false_positive=surely_at_most(guesses.wrong, guesses.absent, share),
-            true_negative=surely_at_least(guesses.absent - guesses.wrong, guesses.absent, share),
-            false_negative=surely_at_most(guesses.present - guesses.right, guesses.present, share),
+            true_positive=true_positive,
+            false_positive=false_positive,
+            true_negative=1 - false_positive,
+            false_negative=1 - true_positive,
         )
 
     @property
@@ -88,7 +92,7 @@ def epsilon_from_rates(guesses: Guesses, *, delta: float, risk: float) -> float:
 def gaussian_mu_from_rates(guesses: Guesses, *, risk: float) -> float:
     """A lower bound on μ if the trade-off between both errors is that of one Gaussian (Dong, Roth, Su 2022)."""
     pairs = Rates.of(guesses, risk=risk).pairs
-    return max(0.0, *(float(norm.ppf(right) - norm.ppf(wrong)) for right, wrong in pairs if right > 0 and wrong > 0))
+    return max([0.0, *(float(norm.ppf(right) - norm.ppf(wrong)) for right, wrong in pairs if right > 0 and wrong > 0)])
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -79,7 +79,7 @@ class _Answers:
 class ReorderedDataAttack(Attack):
     """Rows that are ids, in a file that is sorted between two phases."""
 
-    name: ClassVar[str] = "reordered data"
+    name: ClassVar[str] = "reordered-data"
     what: ClassVar[str] = (
         "Someone sorts the file of a running campaign whose ids are row numbers, so that records train under two ids."
     )
@@ -106,7 +106,7 @@ class ReorderedDataAttack(Attack):
 class ReplayedStepAttack(Attack):
     """A charge whose step is carried out a second time, on a record that was edited meanwhile."""
 
-    name: ClassVar[str] = "replayed step"
+    name: ClassVar[str] = "replayed-step"
     what: ClassVar[str] = (
         "Someone takes away the model of a phase that was killed, edits one record under its id, and resumes: with the "
         "same noise, two models would differ by that record alone."
