@@ -1,7 +1,7 @@
 """What every attack is, and what it finds."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,16 +17,13 @@ from dpal.audit.bounds import (
     gaussian_mu_from_rates,
 )
 from dpal.audit.claims import Claim
+from dpal.audit.results import FALSE_ALARM, RISK, Finding
 from dpal.errors import InvalidArgument
 from dpal.planning.plan import Plan
 from dpal.randomness import SeededRandomness
 from dpal.training.learner import device_for
 from dpal.training.settings import ComputeSettings
 
-# A bound is wrong with at most this probability.
-RISK = 0.05
-# "Broken" is said with at most this probability where nothing is.
-FALSE_ALARM = 1e-6
 # The shares of all canaries that a one-run audit guesses about; each pays its part of the risk.
 _GUESSED = (0.002, 0.01, 0.05, 0.2, 1.0)
 _THRESHOLDS = 200
@@ -73,28 +70,6 @@ class Effort:
 
 QUICK = Effort(canaries=8_000, looks=3_000, shadow_models=8)
 FULL = Effort(canaries=300_000, looks=50_000, shadow_models=64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one attack on one plan found."""
-
-    attack: str
-    what: str
-    claimed_epsilon: float
-    delta: float
-    # The largest ε that is ruled out; 0 if none is.
-    epsilon_bound: float
-    # The same if the trade-off between both errors is Gaussian, as it nearly is after many steps. None: it is not.
-    gaussian_bound: float | None = None
-    # Whether what was seen is impossible under the claim.
-    broken: bool = False
-    guesses: int = 0
-    runs: int = 0
-    seconds: float = 0.0
-    note: str = ""
-    # False-positive and true-positive rates, for a picture.
-    curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
 
 
 class Attack(ABC):

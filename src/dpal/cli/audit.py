@@ -43,8 +43,9 @@ def audit(
     # Only here: they import torch and matplotlib.
     from dpal.audit.attack import FULL, QUICK
     from dpal.audit.audits import audit as audited
+    from dpal.audit.results import LIMITS
     from dpal.audit.targets import target_of_campaign, target_of_plan
-    from dpal.reports.audit_report import LIMITS, audit_table, json_file_of, write_audit
+    from dpal.reports.audit_report import audit_table, json_file_of, write_audit
 
     if to is not None:
         require_free(to, json_file_of(to), force=force)

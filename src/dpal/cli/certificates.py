@@ -48,6 +48,10 @@ def certificate(
     sign_with: Annotated[
         Path | None, typer.Option(help="Sign it with this private key (dpal keys new).", metavar="PRIVATE.pem")
     ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(help="State what attacks on this plan found (dpal audit --to FILE.html).", metavar="FILE.json"),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +63,7 @@ def certificate(
 
     json_file = json_file_of(to)
     require_free(to, json_file, force=force)
-    document = write_certificate(campaign, to, sign_with=sign_with)
+    document = write_certificate(campaign, to, sign_with=sign_with, audit=audit)
     if as_json:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return

@@ -9,19 +9,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from dpal.audit.attack import FALSE_ALARM, RISK, Finding
-from dpal.audit.audits import Audit
+from dpal.audit.results import FALSE_ALARM, LIMITS, RISK, Audit, Finding
 from dpal.campaign.files import write_text
 from dpal.errors import InvalidArgument
 from dpal.privacy.rounding import rounded_up
 from dpal.reports.figures import COLOURS, RC, as_svg, line_style
 from dpal.reports.html_pages import inline_svg, render
 from dpal.reports.plain_words import exactly
-
-LIMITS = (
-    "An audit can show that a promise is broken, and never that it holds: another attack may do better. What holds is "
-    "proven (docs/maths); the audit looks for mistakes in the code that carries it out. All records in it are made up."
-)
 
 HEADINGS = ("attack", "claimed ε", "bound", "if Gaussian", "guesses", "runs", "s", "")
 

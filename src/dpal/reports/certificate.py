@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpal import __version__
+from dpal.audit.results import LIMITS, RISK, Audit
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.ledger import Ledger, mean_body, phase_of, training_body
@@ -35,6 +37,9 @@ _DIGITS, _SLACK = 6, 2e-6
 _STATED = ("campaign", "issued", "dpal_version", "ledger_hash", "model_sha256", "given_up", "foreign_code")
 # Only where the model reads features of one.
 _ENCODER = "encoder"
+# Only where the operator adds one: what attacks on the plan found.
+_AUDIT = "audit"
+_OPTIONAL = (_ENCODER, _AUDIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +64,11 @@ class _Epsilons:
         )
 
 
-def certificate_of(folder: Path | str) -> dict[str, Any]:
-    """The certificate of a campaign, finished or not. Simulations, and campaigns that do not verify, get none."""
+def certificate_of(folder: Path | str, *, audit: Audit | None = None) -> dict[str, Any]:
+    """The certificate of a campaign, finished or not. Simulations, and campaigns that do not verify, get none.
+
+    An audit of the same plan is stated as what it is: an attack, and no proof.
+    """
     campaign = Campaign(folder)
     verification = campaign.verify()
     if not verification.is_private:
@@ -82,7 +90,28 @@ def certificate_of(folder: Path | str) -> dict[str, Any]:
     }
     if state.created.encoder is not None:
         stated[_ENCODER] = dict(state.created.encoder) | {"in_words": encoder_words(state.created.encoder)}
+    if audit is not None:
+        stated[_AUDIT] = _audit_section(audit, plan)
     return _document(plan, ledger, _Epsilons.of(plan, ledger).rounded_up(), certified_rows(plan, ledger), stated)
+
+
+def _audit_section(audit: Audit, plan: Plan) -> dict[str, Any]:
+    """What attacks found, if they were on this plan."""
+    if audit.plan_hash != plan_hash(plan.to_json()):
+        raise InvalidArgument(
+            "--audit", audit.plan_hash, f"an audit of this campaign's plan, {plan_hash(plan.to_json())}"
+        )
+    if audit.is_broken:
+        raise DpalError(f"The audit says: {audit.verdict} No certificate was written.")
+    return {
+        "in_words": f"{audit.verdict} {LIMITS}",
+        "attacks": [finding.attack for finding in audit.findings],
+        # Rounded down: it is a lower bound.
+        "epsilon_ruled_out": math.floor(audit.strongest.epsilon_bound * 100) / 100,
+        "bound_is_wrong_with_probability_at_most": RISK,
+        "dpal_version": audit.dpal_version,
+        "date": audit.date,
+    }
 
 
 def _model_sha256(state: State) -> str | None:
@@ -207,7 +236,7 @@ def verify_certificate(document: Mapping[str, Any]) -> float:
     checked_signature(document)
     content = {name: value for name, value in document.items() if name not in (SIGNATURE, PUBLIC_KEY)}
     checks = content.get("checks")
-    names = (*_STATED, _ENCODER) if _ENCODER in content else _STATED
+    names = (*_STATED, *(name for name in _OPTIONAL if name in content))
     for name in names:
         known = cast("Mapping[str, Any]", checks).get(name) if isinstance(checks, Mapping) else None
         if name not in content or _fingerprint(name, content[name]) != known:

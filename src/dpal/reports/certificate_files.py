@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from dpal.audit.results import read_audit
 from dpal.campaign.files import digest, write_text, write_whole
 from dpal.errors import DpalError, InvalidArgument, MissingData
 from dpal.planning.documents import read_json
@@ -42,15 +43,20 @@ def json_file_of(pdf: Path) -> Path:
     return pdf.with_name(f"{pdf.name}.json")
 
 
-def write_certificate(campaign: Path, pdf: Path, *, sign_with: Path | None = None) -> dict[str, Any]:
-    """Write both files of a campaign's certificate, signed if a private key's file is given; the document."""
+def write_certificate(
+    campaign: Path, pdf: Path, *, sign_with: Path | None = None, audit: Path | None = None
+) -> dict[str, Any]:
+    """Write both files of a campaign's certificate, signed if a private key's file is given; the document.
+
+    `audit`: the JSON file of an audit of its plan, whose result the certificate states.
+    """
     # Here, since verifying does without matplotlib; and first, so that nothing is written where it is missing.
     from dpal.reports.certificate_pdf import write_pdf
 
     if pdf.suffix.lower() != ".pdf" or not pdf.absolute().parent.is_dir():
         raise InvalidArgument("--to", str(pdf), "a .pdf file in a folder that exists")
     key = None if sign_with is None else private_key(sign_with)
-    document = certificate_of(campaign)
+    document = certificate_of(campaign, audit=None if audit is None else read_audit(audit))
     if key is not None:
         document = signed(document, key)
     write_text(json_file_of(pdf), json.dumps(document, indent=2, ensure_ascii=False) + "\n")

@@ -81,6 +81,9 @@ def pages(certificate: Mapping[str, Any]) -> list[Figure]:
     first.bullets(certificate["released"])
     first.heading("Not released")
     first.bullets(certificate["not_released"])
+    if (audit := certificate.get("audit")) is not None:
+        second.heading("Attacks on the plan")
+        second.paragraph(audit["in_words"])
     if (encoder := certificate.get("encoder")) is not None:
         second.heading("Public encoder")
         second.paragraph(f"{encoder['in_words']} Its weights: {encoder['weights']}, SHA-256 {encoder['sha256']}.")

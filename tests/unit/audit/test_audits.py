@@ -8,7 +8,8 @@ from audited_plans import target
 from planted_bugs import noise_halved
 
 from dpal.audit.attack import Effort
-from dpal.audit.audits import ATTACKS, audit, read_audit
+from dpal.audit.audits import ATTACKS, audit
+from dpal.audit.results import read_audit
 from dpal.errors import InvalidArgument
 
 TINY = Effort(canaries=1_000, looks=200, shadow_models=4)

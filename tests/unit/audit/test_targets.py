@@ -8,7 +8,7 @@ from audited_plans import plan
 from dpal.audit.targets import target_of_campaign, target_of_plan
 from dpal.campaign.campaign import Campaign
 from dpal.data.named.registry import load_dataset
-from dpal.errors import MissingData
+from dpal.errors import DamagedCampaign, MissingData
 from dpal.planning.request import PlanRequest
 from dpal.training import ComputeSettings, TrainingSettings
 
@@ -48,5 +48,5 @@ def test_a_campaigns_plan_and_settings_without_its_records(tmp_path: Path) -> No
     target = target_of_campaign(folder)
     assert target.plan == made
     assert (target.max_grad_norm, target.device, target.rows_per_unit) == (0.5, "cpu", 1)
-    with pytest.raises(MissingData):
+    with pytest.raises(DamagedCampaign, match="dpal init"):
         target_of_campaign(tmp_path / "nothing")

@@ -9,9 +9,10 @@ from audited_plans import target
 from rich.console import Console
 
 from dpal.audit.attack import Effort
-from dpal.audit.audits import Audit, audit, read_audit
+from dpal.audit.audits import audit
+from dpal.audit.results import LIMITS, Audit, read_audit
 from dpal.errors import InvalidArgument
-from dpal.reports.audit_report import LIMITS, audit_table, json_file_of, write_audit
+from dpal.reports.audit_report import audit_table, json_file_of, write_audit
 
 
 @pytest.fixture(scope="module")
