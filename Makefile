@@ -13,6 +13,7 @@ help:
 	@echo "make test-label-studio  install Label Studio (1 GB) and label whole campaigns in it"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
+	@echo "make audit   set up and attack five plans with everything there is (some minutes each)"
 	@echo "make docs    set up and build the site of the documentation, strictly, in build/site"
 	@echo "make pictures  set up and draw the pictures of README and docs again, from real runs"
 	@echo "make format  set up and reformat the code"
@@ -63,6 +64,10 @@ format: $(READY)
 
 bench: $(READY)
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --quick; done
+
+.PHONY: audit
+audit: $(READY)
+	$(BIN)/python benchmarks/audit.py
 
 # The variable silences an advertisement of the theme.
 docs: $(READY)
