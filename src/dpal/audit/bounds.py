@@ -51,7 +51,7 @@ def surely_at_most(successes: int, trials: int, risk: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """The worst rates, for whoever claims to see something, that are still likely enough."""
+    """The rates that prove least among those that are still likely enough."""
 
     true_positive: float
     false_positive: float

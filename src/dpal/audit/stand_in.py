@@ -44,8 +44,8 @@ class StandIn:
 def memorable_digits() -> StandIn:
     """The embedded digits as random cosines, with a linear model: what one record teaches stays its own.
 
-    Random Fourier features (Rahimi and Recht 2007) of a narrow kernel. Whoever wants to know what a plan lets through
-    needs a model that would show everything.
+    Random Fourier features (Rahimi and Recht 2007) of a narrow kernel. To find out what a plan lets through takes a
+    model that would show everything.
     """
     pixels, labels = digits()
     generator = np.random.default_rng(_SEED)
@@ -97,7 +97,7 @@ def train(
     present: NDArray[np.bool_],
     randomness: Randomness,
 ) -> None:
-    """The plan's phases with these groups, by the code that trains in campaigns. Who is absent leaves a blank seat."""
+    """The plan's phases with these groups, by the code that trains in campaigns. An absent record is a blank seat."""
     for phase in plan.phases:
         rates = phase.sampling_probabilities
         expected = sum(rate * len(group) for rate, group in zip(rates, groups, strict=False))

@@ -1,4 +1,4 @@
-"""Stand-ins are trained as a plan says, and whoever is absent has left nothing but a blank seat."""
+"""Stand-ins are trained as a plan says, and a record that is absent leaves nothing but a blank seat."""
 
 import numpy as np
 import pytest
