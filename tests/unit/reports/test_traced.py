@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from rich.console import Console
 from small_campaigns import linear_held_out, linear_model, linear_plan, linear_pool
 from tiny_encoder import encoded_campaign
 
+from dpal.audit.attack import Effort, Target
+from dpal.audit.audits import audit
+from dpal.audit.results import LIMITS
 from dpal.campaign.campaign import Campaign
-from dpal.errors import InvalidArgument
+from dpal.errors import DpalError, InvalidArgument
 from dpal.reports.assumptions import assumptions_of
 from dpal.reports.campaign_report import write_report
 from dpal.reports.campaign_table import status_view
@@ -154,3 +158,26 @@ def test_a_line_that_nobody_traced_is_found(certificate: dict[str, Any]) -> None
         "remark"
     }
     assert headings("<h2>Praise</h2><tr><td>stars</td>") - traced("Lines of the report") == {"Praise", "stars"}
+
+
+def test_what_attacks_found_is_stated_as_what_it_is(campaign: Path, tmp_path: Path) -> None:
+    plan = linear_plan(selections=Campaign(campaign).plan.setting.promise)
+    result = audit(Target(plan=plan, device="cpu"), Effort(canaries=400, looks=100), names=["training"])
+    result = replace(result, plan_hash=Campaign(campaign).state().created.plan_hash)
+    certificate = certificate_of(campaign, audit=result)
+    section = certificate["audit"]
+    assert section["in_words"] == f"{result.verdict} {LIMITS}"
+    assert section["epsilon_ruled_out"] <= result.strongest.epsilon_bound
+    assert fields(certificate) - traced("Fields of the certificate's JSON file") == set()
+    assert untraced_lines(certificate) == set()
+    shown = " ".join(text.get_text() for page in pages(certificate) for text in page.texts)
+    assert "never that it holds" in " ".join(shown.split())
+    verify_certificate(certificate)
+    better = {**certificate, "audit": section | {"epsilon_ruled_out": 0.0}}
+    with pytest.raises(InvalidArgument, match="the certificate: audit"):
+        verify_certificate(better)
+    with pytest.raises(InvalidArgument, match="an audit of this campaign's plan"):
+        certificate_of(campaign, audit=replace(result, plan_hash="0" * 64))
+    broken = replace(result, findings=(replace(result.findings[0], broken=True),))
+    with pytest.raises(DpalError, match=r"BROKEN.*No certificate was written"):
+        certificate_of(campaign, audit=broken)
