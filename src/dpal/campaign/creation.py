@@ -97,7 +97,7 @@ def _read_all_records(parts: Parts, key: bytes) -> Contents:
             "would be wasted. Repair them first if possible. (This is about private records.)"
         )
     if parts.evaluation_as_given is not None:
-        require_separate_units(parts.evaluation_as_given, pool)
+        require_separate_units(parts.evaluation_as_given, pool, contents)
         held_out, _ = _read_all(parts.evaluation_as_given, key)
         require_held_out(parts.evaluation_as_given, pool, contents, held_out.fingerprints)
     if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
