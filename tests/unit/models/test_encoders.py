@@ -41,6 +41,30 @@ class Mixing(Corners):
         return super().forward(images) - super().forward(images).mean(0)
 
 
+class Remembering(Corners):
+    """A running mean that hardly moves: over three images nothing is seen, over a pool everything is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.seen += 1e-5 * (images.mean((0, 2, 3)) - self.seen)
+        return super().forward(images)
+
+
+class RememberingUnseen(Corners):
+    """The same, where no buffer shows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0.0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.seen += 1e-5 * float(images.mean())
+        return super().forward(images) - self.seen
+
+
 class Lists(Corners):
     def forward(self, images: Tensor) -> list[Tensor]:  # type: ignore[override]
         return [images]
@@ -102,6 +126,9 @@ def test_the_identity_of_a_module_is_in_its_weights() -> None:
 def test_a_module_that_mixes_images_is_refused() -> None:
     with pytest.raises(MixesRecords, match="another row next to other images"):
         as_encoder(Mixing())
+    for kind in (Remembering, RememberingUnseen):
+        with pytest.raises(MixesRecords, match="keeps something from earlier ones"):
+            as_encoder(kind())
     with pytest.raises(DpalError, match="returned list instead of one row"):
         as_encoder(Lists())
 
