@@ -64,7 +64,8 @@ class CampaignUnits:
         """The positions to predict for, in batches that are the same whoever has records, and each seat's place there.
 
         A seat's place in its batch depends on its unit's place alone, and empty seats hold a record of their own unit.
-        Batches of empty seats only are left out: that changes how long it takes, and no number.
+        Batches of empty seats only are left out: that changes how long it takes, and no number. Only dropout, which is
+        drawn for every place by itself, then draws other numbers of the same distribution.
         """
         units, seats = self.table.shape
         first = self.table[np.arange(units), (self.table != EMPTY).argmax(axis=1)]

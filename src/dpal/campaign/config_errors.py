@@ -21,7 +21,9 @@ def wrong_settings(
         refused = problem.get("ctx", {}).get("error")
         if isinstance(refused, InvalidArgument):
             # A section checks its own values, and its error names the one that is wrong.
-            place = f"{place}.{refused.name}"
+            # Unless that is the section itself, whichever of several places it is in.
+            same = refused.name.rpartition(".")[2] == place.rpartition(".")[2]
+            place = place if same else f"{place}.{refused.name}"
         setting = next((setting for setting in reversed(settings) if _is_about(setting, place)), None)
         origin = file if setting is None else f"--set {setting}"
         names_it = setting is not None and setting.startswith(f"{place}=")

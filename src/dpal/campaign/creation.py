@@ -31,6 +31,7 @@ from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred
 from dpal.training.progress import counted, doing
 from dpal.training.sources import Readable
+from dpal.training.threads import fastest_threads
 
 
 def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
@@ -50,7 +51,8 @@ def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan
         _require_same_shape(learner.records, parts.evaluation.records)
     if plan.setting.mean is not None:
         centred(learner.model)
-    with doing("trying one step on synthetic records"):
+    # On a busy machine, two threads may take minutes for what one does in seconds.
+    with doing("trying one step on synthetic records"), fastest_threads():
         learner.try_one_step(len(parts.pool.classes), parts.acquisition.passes, rows_per_unit=parts.pool.rows_per_unit)
     draft = folder.with_name(f".{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
@@ -97,7 +99,7 @@ def _read_all_records(parts: Parts, key: bytes) -> Contents:
             "would be wasted. Repair them first if possible. (This is about private records.)"
         )
     if parts.evaluation_as_given is not None:
-        require_separate_units(parts.evaluation_as_given, pool)
+        require_separate_units(parts.evaluation_as_given, pool, contents)
         held_out, _ = _read_all(parts.evaluation_as_given, key)
         require_held_out(parts.evaluation_as_given, pool, contents, held_out.fingerprints)
     if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:

@@ -34,8 +34,8 @@ def require_held_out(
     _require_other_contents(fingerprinted or (), frozenset(contents.fingerprints))
 
 
-def require_separate_units(evaluation: Pool, pool: Pool) -> None:
-    """Refuse a held-out set with someone of the pool in it: its scores are shown."""
+def require_separate_units(evaluation: Pool, pool: Pool, contents: Contents) -> None:
+    """Refuse a held-out set with someone of the campaign in it, withdrawn or not: its scores are shown."""
     if pool.units is None:
         return
     if evaluation.units is None:
@@ -44,7 +44,8 @@ def require_separate_units(evaluation: Pool, pool: Pool) -> None:
             "the pool. Say so with evaluation.unit, or in Python with dpal.data.with_units(evaluation, ...). Nothing "
             "was changed."
         )
-    known = set(pool.units.names)
+    # Whoever was in the pool when the campaign was created: the mean and earlier models were made with withdrawn ones.
+    known = {*pool.units.names, *(contents.units or ())}
     shared = [name for name in evaluation.units.names if name in known]
     if shared:
         raise BadData(

@@ -142,19 +142,27 @@ def _configured_evaluation(config: CampaignConfig, pool: Pool) -> Pool:
     given = config.evaluation
     if given is None:
         raise InvalidArgument("evaluation", None, "given")
-    rule = given.unit or (config.data and config.data.unit)
-    if pool.units is None:
-        return open_pool(given.source, given.options)
-    if given.shares_no_unit:
-        return in_no_unit_of_a_pool(open_pool(given.source, given.options))
+    rule = None if pool.units is None or given.shares_no_unit else given.unit or (config.data and config.data.unit)
     try:
-        return open_pool(given.source, given.options, rule or None)
+        opened = open_pool(given.source, given.options, rule or None)
     except DpalError as error:
-        error.add_note(
-            f"This is about the held-out set: nobody may be in it and in the pool, so every {pool.unit} in it must be "
-            "known. Say how with evaluation.unit, or declare that no one is in both: evaluation.shares_no_unit: true."
-        )
+        error.add_note("This is about the held-out set (evaluation).")
+        if rule is not None and _opens(given.source, given.options):
+            error.add_note(
+                f"Nobody may be in it and in the pool, so every {pool.unit} in it must be known. Say how with "
+                "evaluation.unit, or declare that no one is in both: evaluation.shares_no_unit: true."
+            )
         raise
+    return in_no_unit_of_a_pool(opened) if pool.units is not None and given.shares_no_unit else opened
+
+
+def _opens(source: str, options: dict[str, Any]) -> bool:
+    """Whether the data can be opened without their units: then it is the units that are wrong."""
+    try:
+        open_pool(source, options)
+    except DpalError:
+        return False
+    return True
 
 
 def _require_comparable(evaluation: Pool, pool: Pool) -> None:

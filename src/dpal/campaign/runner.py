@@ -76,7 +76,7 @@ class Runner:
         lock = partial(only_writer, self.folder)
         self._take_records(state, contents, lock)
         if (given := parts.evaluation_as_given) is not None and parts.evaluation is not None:
-            require_separate_units(given, self.parts.pool)
+            require_separate_units(given, self.parts.pool, contents)
             if (encoding := self._encoding(lock)) is not None:
                 records = encoding.held_out(given, parts.pool, contents)
             else:

@@ -37,6 +37,9 @@ def source(typed: str, answers: Answers) -> str:
     if typed in DATASETS:
         pool_of({"source": typed})
     elif typed not in SOURCES:
+        if Path(typed).expanduser().exists() and ("/" in typed or "." in typed):
+            kind = "image-folder" if Path(typed).expanduser().is_dir() else "table"
+            raise WrongAnswer(f"Here only its kind is asked, such as {kind}. The path is the next answer.")
         raise WrongAnswer(f"{typed!r} is not one of {', '.join((*SOURCES, *DATASETS))}.")
     return typed
 

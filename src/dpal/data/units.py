@@ -1,5 +1,6 @@
 """The units of a pool's records, and a table with a row of seats for every unit."""
 
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -55,14 +56,25 @@ class Units:
 
 def unit_names(names: Sequence[object], ids: Sequence[str], where: str) -> NDArray[np.str_]:
     """A name for every record; a record without one is refused."""
-    missing = [record_id for record_id, unit in zip(ids, names, strict=True) if unit is None or not str(unit).strip()]
+    missing = [record_id for record_id, unit in zip(ids, names, strict=True) if _is_missing(unit)]
     if missing:
         more = "" if len(missing) <= _SHOWN else f" and {len(missing) - _SHOWN:,} more"
         raise BadData(
             f"{len(missing):,} record(s) of {where} have no unit: {', '.join(map(repr, missing[:_SHOWN]))}{more}. "
             "Every record must be in exactly one: complete the column or file, or correct the pattern."
         )
-    return as_ids(names)
+    for record_id, unit in zip(ids, names, strict=True):
+        if isinstance(unit, bool) or not isinstance(unit, str | int | np.integer):
+            raise BadData(
+                f"The unit of the record {record_id!r} of {where} is {unit!r}. Units are texts or whole numbers: 7.0 "
+                "and 7 would be two people."
+            )
+    # Names that look the same are the same: otherwise one person would be two, and have the promise twice.
+    return as_ids([unicodedata.normalize("NFC", str(unit)).strip() for unit in names])
+
+
+def _is_missing(unit: object) -> bool:
+    return unit is None or unit != unit or not str(unit).strip()
 
 
 def unit_table(

@@ -44,18 +44,13 @@ _STAGES = (
 )
 
 
-class _Convolution(nn.Conv2d):
-    """A convolution with TensorFlow's padding: as much as the size of the image needs, more of it right and below."""
-
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
-        down, right = (self._missing(side) for side in input.shape[-2:])
-        if down or right:
-            input = functional.pad(input, (right // 2, right - right // 2, down // 2, down - down // 2))  # noqa: A001
-        return super().forward(input)
-
-    def _missing(self, side: int) -> int:
-        kernel, stride = self.kernel_size[0], self.stride[0]
-        return max((-(-side // stride) - 1) * stride + kernel - side, 0)
+def _padded(images: Tensor, convolution: nn.Conv2d) -> Tensor:
+    """With TensorFlow's padding: as much as the size of the image needs, more of it right and below."""
+    kernel, stride = convolution.kernel_size[0], convolution.stride[0]
+    down, right = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in images.shape[-2:])
+    if not (down or right):
+        return images
+    return functional.pad(images, (right // 2, right - right // 2, down // 2, down - down // 2))
 
 
 class _Block(nn.Module):
@@ -64,14 +59,14 @@ class _Block(nn.Module):
     def __init__(self, given: int, made: int, *, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
         inner = given * expansion
-        self.expand = _Convolution(given, inner, 1) if expansion > 1 else None
-        self.filter = _Convolution(inner, inner, kernel, stride=stride, groups=inner)
-        self.narrow = _Convolution(inner, made, 1)
+        self.expand = nn.Conv2d(given, inner, 1) if expansion > 1 else None
+        self.filter = nn.Conv2d(inner, inner, kernel, stride=stride, groups=inner)
+        self.narrow = nn.Conv2d(inner, made, 1)
         self.keeps_form = stride == 1 and given == made
 
     def forward(self, images: Tensor) -> Tensor:
         values = images if self.expand is None else functional.relu6(self.expand(images))
-        values = self.narrow(functional.relu6(self.filter(values)))
+        values = self.narrow(functional.relu6(self.filter(_padded(values, self.filter))))
         return images + values if self.keeps_form else values
 
 
@@ -80,7 +75,7 @@ class EfficientNetLite(nn.Module):
 
     def __init__(self, *, width: float, depth: float) -> None:
         super().__init__()
-        self.stem = _Convolution(3, _STEM, 3, stride=2)
+        self.stem = nn.Conv2d(3, _STEM, 3, stride=2)
         self.stages = nn.ModuleList()
         # The blocks of each stage, and its width.
         self.blocks: list[list[_Block]] = []
@@ -101,7 +96,7 @@ class EfficientNetLite(nn.Module):
             given = made
 
     def forward(self, images: Tensor) -> Tensor:
-        values = functional.relu6(self.stem(images))
+        values = functional.relu6(self.stem(_padded(images, self.stem)))
         means: list[Tensor] = []
         for stage in self.stages:
             values = stage(values)
@@ -139,7 +134,9 @@ def _rounded_up(number: float) -> int:
     return int(-(-number // 1))
 
 
-class _EfficientNetLiteEncoder(ImageEncoder):
+class EfficientNetLiteEncoder(ImageEncoder):
+    """What the three have in common."""
+
     trained_on = "ImageNet, 1.28 million public photographs of 1,000 classes"
     licence = "Apache-2.0"
     pixel_mean = (127.0, 127.0, 127.0)
@@ -161,7 +158,7 @@ class _EfficientNetLiteEncoder(ImageEncoder):
         self.blocks = tuple(network.widths)
 
 
-class EfficientNetLite0(_EfficientNetLiteEncoder):
+class EfficientNetLite0(EfficientNetLiteEncoder):
     """784 numbers of images of 224 × 224."""
 
     name = "efficientnet-lite0"
@@ -174,7 +171,7 @@ class EfficientNetLite0(_EfficientNetLiteEncoder):
     )
 
 
-class EfficientNetLite1(_EfficientNetLiteEncoder):
+class EfficientNetLite1(EfficientNetLiteEncoder):
     """784 numbers of images of 240 × 240, from a deeper network."""
 
     name = "efficientnet-lite1"
@@ -187,7 +184,7 @@ class EfficientNetLite1(_EfficientNetLiteEncoder):
     )
 
 
-class EfficientNetLite2(_EfficientNetLiteEncoder):
+class EfficientNetLite2(EfficientNetLiteEncoder):
     """856 numbers of images of 260 × 260, from a deeper and wider network."""
 
     name = "efficientnet-lite2"

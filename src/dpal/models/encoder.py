@@ -8,12 +8,14 @@ import hashlib
 import importlib.util
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -82,6 +84,8 @@ class Encoder(ABC):
     weights: str
     sha256: str
     network: nn.Module
+    # For further threads.
+    _copies: tuple["Encoder", ...] = ()
 
     @property
     def width(self) -> int:
@@ -90,7 +94,7 @@ class Encoder(ABC):
 
     def to(self, device: torch.device | str) -> "Encoder":
         """The same encoder, on this device."""
-        self.network = self.network.to(device)
+        self.network, self._copies = self.network.to(device), ()
         return self
 
     @property
@@ -102,7 +106,42 @@ class Encoder(ABC):
         records = self._records(batch)
         self.network.eval()
         with tf32_allowed(False):
-            return _each_alone(records, self._encoded) if self.device.type == "cpu" else self._in_batches(records)
+            return self._each_alone(records) if self.device.type == "cpu" else self._in_batches(records)
+
+    def _each_alone(self, records: Sequence[Any]) -> NDArray[np.float32]:
+        """Every record by itself, several at a time, each on one core: no result depends on the number of cores."""
+        free: SimpleQueue[Encoder] = SimpleQueue()
+
+        def alone(record: Any) -> NDArray[np.float32]:
+            worker = free.get()
+            try:
+                return worker._encoded([record])
+            finally:
+                free.put(worker)
+
+        with _one_core_each() as cores:
+            workers = self._workers(min(cores, len(records)))
+            for worker in workers:
+                free.put(worker)
+            with ThreadPoolExecutor(len(workers)) as threads:
+                return np.concatenate(list(threads.map(alone, records)))
+
+    def _workers(self, cores: int) -> Sequence["Encoder"]:
+        """One encoder for each thread: itself and copies, which share its weights.
+
+        Networks may keep what they work on in themselves, as old versions of the library transformers do: with one
+        network in two threads, a record's row would be made of another record.
+        """
+        missing = cores - 1 - len(self._copies)
+        if missing > 0:
+            kept, self._copies = self._copies, ()
+            weights = {id(parameter): parameter for parameter in self.network.parameters()}
+            try:
+                self._copies = (*kept, *(deepcopy(self, dict(weights)) for _ in range(missing)))
+            except Exception:
+                # What cannot be copied works in one thread.
+                return [self]
+        return [self, *self._copies[: cores - 1]]
 
     def _in_batches(self, records: Sequence[Any]) -> NDArray[np.float32]:
         rows: list[NDArray[np.float32]] = []
@@ -207,13 +246,6 @@ class ImageEncoder(Encoder):
             "pixel_mean": list(self.pixel_mean),
             "pixel_deviation": list(self.pixel_deviation),
         }
-
-
-def _each_alone(records: Sequence[Any], encoded: Callable[[Sequence[Any]], NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Every record by itself, several at a time, each on one core: no result depends on the number of cores."""
-    alone = [[record] for record in records]
-    with _one_core_each() as workers, ThreadPoolExecutor(workers) as threads:
-        return np.concatenate(list(threads.map(encoded, alone)))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from dpal.errors import DpalError, InvalidArgument
 from dpal.imports import named
 from dpal.models.equivariant import EquivariantResNet9
 from dpal.models.features import feature_head
+from dpal.models.fine_tuned import FineTuned
 from dpal.models.nfnet import NFNetF0
 from dpal.models.resnet9 import ResNet9
 from dpal.models.small_cnn import SmallCNN
@@ -22,6 +23,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "nfnet-f0": NFNetF0,
     "text-classifier": TextClassifier,
     "features": feature_head,
+    "fine-tuned": FineTuned,
 }
 
 

@@ -55,6 +55,8 @@ class StandIn:
             records=records,
             labels=self.pool.labels[positions],
             ids_are_places=False,
+            # Whoever the public records belonged to: here each copy is somebody by itself.
+            units=None,
         )
 
 
@@ -115,14 +117,30 @@ def _from_file(file: Path, given: str) -> StandIn:
 
 
 def _halves(pool: Pool) -> tuple[Pool, Pool]:
-    """Labelled records in two halves. Records with equal contents are on one side, or it would measure memory."""
+    """Labelled records in two halves. Records with equal contents, or of one unit, are on the same side: otherwise the
+    rehearsal would measure memory.
+    """
     labelled = np.flatnonzero(pool.labelled())
     if len(labelled) < _FEWEST:
         raise BadData(f"{pool.name} has {len(labelled):,} labelled records. A rehearsal needs at least {_FEWEST}.")
     order = np.random.default_rng(0).permutation(labelled)
     distinct = order[_first_of_each(pool.records, order)]
-    first, second = np.array_split(distinct, 2)
-    return pool.take(pool.ids[first]), pool.take(pool.ids[second])
+    is_first = np.arange(len(distinct)) < -(-len(distinct) // 2)
+    if pool.units is not None:
+        is_first = _whole_units(pool.units.of_records[distinct])
+        if is_first.all():
+            raise BadData(
+                f"All labelled records of {pool.name} are of one {pool.unit}. A rehearsal needs at least two."
+            )
+    return pool.take(pool.ids[distinct[is_first]]), pool.take(pool.ids[distinct[~is_first]])
+
+
+def _whole_units(units: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Which records are in the first half: those of whole units, as they come, whose middle is in it."""
+    _, first, unit, records = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
+    in_order = np.argsort(first)
+    before = np.cumsum(records[in_order]) - records[in_order]
+    return np.isin(unit, in_order[2 * before + records[in_order] <= len(units)])
 
 
 def _first_of_each(records: Records, positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,7 +8,6 @@ from small_campaigns import linear_campaign, linear_held_out, linear_model, line
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.campaign_units import CampaignUnits
-from dpal.campaign.held_out import require_separate_units
 from dpal.data import Pool, with_units
 from dpal.data.units import EMPTY
 from dpal.errors import BadData, InvalidArgument, LabelsRefused, RecordsChanged
@@ -93,10 +92,16 @@ def test_a_held_out_set_shares_nobody(tmp_path: Path) -> None:
     with pytest.raises(BadData, match=r"shares 1 unit\(s\) \(patient\) with the pool: 'p3'"):
         campaign(tmp_path / "c", evaluation=shared, evaluation_is_public=True)
     separate = with_units(held_out, lambda name: name, name="patient")
-    require_separate_units(separate, patients())
-    campaign(tmp_path / "c", evaluation=separate, evaluation_is_public=True).run(go_on=True)
+    made = campaign(tmp_path / "c", evaluation=separate, evaluation_is_public=True)
+    made.run(go_on=True)
     with pytest.raises(BadData, match="shares 1 unit"):
         linear_opened(tmp_path / "c", patients(), evaluation=shared, evaluation_is_public=True)
+    # Earlier models were trained on a patient who withdrew, even if nothing of theirs is left in the data.
+    made.withdraw(units=["p3"], reason="consent withdrawn")
+    without = patients().take([name for name in patients().ids.tolist() if patient_of(name) != "p3"])
+    linear_opened(tmp_path / "c", without, evaluation=separate, evaluation_is_public=True)
+    with pytest.raises(BadData, match="shares 1 unit"):
+        linear_opened(tmp_path / "c", without, evaluation=shared, evaluation_is_public=True)
 
 
 def test_an_initial_set_is_of_whole_patients_and_their_given_records(tmp_path: Path) -> None:

@@ -11,6 +11,13 @@ from dpal.errors import WrongSettings
         ({"plan": {"target_epsilon": 8}}, ["plann.epochs=3"], r"--set plann\.epochs=3: plann: .*did you mean plan\?"),
         ({}, ["learning_rate=1"], r"did you mean training\.learning_rate\?"),
         ({"plan": {"target_epsilon": 8, "epsilon": 8}}, [], r"c\.yaml: plan\.epsilon: .*mean plan\.target_epsilon\?"),
+        ({"data": {"source": "digits", "unit": {}}}, [], r"c\.yaml: data\.unit: must be exactly one of column, file"),
+        ({"data": {"source": "digits", "unit": {"colum": "x"}}}, [], r"data\.unit\.colum: .*mean data\.unit\.column\?"),
+        (
+            {"evaluation": {"source": "digits", "is_public": True, "unit": {"pattern": "x", "column": "y"}}},
+            [],
+            r"c\.yaml: evaluation\.unit: must be exactly one of column, file",
+        ),
         ({}, ["zzz=1"], r"--set zzz=1: there is no such setting\."),
         ({"training": {"device": "gpu"}}, [], r"c\.yaml: training\.device: must be auto, cpu, cuda"),
         ({}, ["training.device=cuda0"], r"--set training\.device=cuda0: must be auto"),

@@ -31,6 +31,10 @@ def test_a_source_or_a_dataset_that_is_there(tmp_path: Path, monkeypatch: pytest
         data_answers.source("tables", {})
     with pytest.raises(DpalError, match="cifar10"):
         data_answers.source("cifar10", {})
+    (tmp_path / "notes.csv").write_text("note\n")
+    for path, kind in ((tmp_path, "image-folder"), (tmp_path / "notes.csv", "table")):
+        with pytest.raises(WrongAnswer, match=f"its kind is asked, such as {kind}. The path is the next answer"):
+            data_answers.source(str(path), {})
 
 
 def test_a_place_must_exist_and_hold_records(scans: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,3 +73,15 @@ def test_a_unit_for_every_record_is_needed() -> None:
         with_units(pool, ["a"] * 4)
     with pytest.raises(BadData, match=r"2 record\(s\) of arrays have no unit: 'b1', 'c1'"):
         with_units(pool, ["a", None, "a", " ", "a"])
+    with pytest.raises(BadData, match=r"1 record\(s\) of arrays have no unit: 'b1'"):
+        with_units(pool, ["a", float("nan"), "a", "b", "a"])
+    with pytest.raises(
+        BadData, match=r"The unit of the record 'b1' of arrays is 7\.0\. Units are texts or whole numbers"
+    ):
+        with_units(pool, ["a", 7.0, "a", "b", "a"])
+
+
+def test_names_that_look_the_same_are_one_unit() -> None:
+    """Otherwise one person would be two in the pool, or in the pool and in the held-out set."""
+    pool = from_arrays(np.zeros((5, 1)), classes=2, ids=IDS)
+    assert with_units(pool, ["Müller", "Mu\u0308ller", " Müller ", "7", 7]).unit_count == 2

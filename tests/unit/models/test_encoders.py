@@ -1,6 +1,7 @@
 """Encoders by name, by import path, from the library transformers, and any torch module."""
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from tiny_bert import write_tiny_bert
 from torch import Tensor, nn
 
 from dpal.errors import DpalError, InvalidArgument, MixesRecords
-from dpal.models.encoder import IMAGES, TEXTS
+from dpal.models.encoder import IMAGES, TEXTS, Encoder
 from dpal.models.encoders import DEFAULT_ENCODERS, ENCODERS, as_encoder, encoder_named
 
 HERE = "stand_ins_of_encoders"
@@ -39,6 +40,55 @@ class Maps(Corners):
 class Mixing(Corners):
     def forward(self, images: Tensor) -> Tensor:
         return super().forward(images) - super().forward(images).mean(0)
+
+
+class Remembering(Corners):
+    """A running mean that hardly moves: over three images nothing is seen, over a pool everything is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.seen += 1e-5 * (images.mean((0, 2, 3)) - self.seen)
+        return super().forward(images)
+
+
+class RememberingUnseen(Corners):
+    """The same, where no buffer shows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0.0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.seen += 1e-5 * float(images.mean())
+        return super().forward(images) - self.seen
+
+
+class Stashing(Corners):
+    """Puts its input aside while it works, as many networks do: two threads in one such network get mixed up."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.given = images
+        time.sleep(0.002)
+        return super().forward(self.given)
+
+
+class OwnEncoder(Encoder):
+    """The same as an encoder of one's own."""
+
+    name, reads, blocks = "own", IMAGES, (3,)
+    trained_on = licence = weights = sha256 = "none"
+
+    def __init__(self) -> None:
+        self.network = Stashing()
+
+    def _records(self, batch: np.ndarray) -> list[np.ndarray]:
+        return list(batch)
+
+    def _features(self, records: list[np.ndarray]) -> Tensor:
+        return self.network(torch.from_numpy(np.stack(records)).float() / 255)
 
 
 class Lists(Corners):
@@ -102,8 +152,30 @@ def test_the_identity_of_a_module_is_in_its_weights() -> None:
 def test_a_module_that_mixes_images_is_refused() -> None:
     with pytest.raises(MixesRecords, match="another row next to other images"):
         as_encoder(Mixing())
+    for kind in (Remembering, RememberingUnseen):
+        with pytest.raises(MixesRecords, match="keeps something from earlier ones"):
+            as_encoder(kind())
     with pytest.raises(DpalError, match="returned list instead of one row"):
         as_encoder(Lists())
+
+
+class NotCopied(Stashing):
+    def __deepcopy__(self, memo: object) -> None:
+        raise TypeError("a lock cannot be copied")
+
+
+@pytest.mark.parametrize("kind", [Stashing, OwnEncoder, NotCopied])
+def test_a_network_that_threads_would_mix_up_gives_every_image_its_own_row(kind: type[nn.Module]) -> None:
+    encoder, pictures = as_encoder(kind()), album(24, side=16)
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        rows = encoder.encode(pictures)
+    finally:
+        torch.set_num_threads(before)
+    assert rows == pytest.approx(pictures[:, :, :4, :4].mean((2, 3)) / 255 * [1, 2, 3], abs=1e-5)
+    # Copies share the weights.
+    assert {id(copy.network.weight) for copy in encoder._copies} <= {id(encoder.network.weight)}
 
 
 def test_a_text_model_of_transformers_by_its_folder(tmp_path: Path) -> None:

@@ -15,7 +15,15 @@ from dpal.training.engines.engine_choice import engine_for
 
 
 def test_every_name_builds() -> None:
-    assert set(MODELS) == {"small-cnn", "resnet9", "eq-resnet9", "nfnet-f0", "text-classifier", "features"}
+    assert set(MODELS) == {
+        "small-cnn",
+        "resnet9",
+        "eq-resnet9",
+        "nfnet-f0",
+        "text-classifier",
+        "features",
+        "fine-tuned",
+    }
     assert build_model("resnet9", {"channels": 1, "classes": 8})(torch.zeros(2, 1, 16, 16)).shape == (2, 8)
 
 

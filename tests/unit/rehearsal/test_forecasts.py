@@ -98,6 +98,26 @@ def test_texts_without_a_held_out_set_are_rehearsed_on_synthetic_features(tmp_pa
     assert result.forecasts[0].final["accuracy"][0] > 0.55
 
 
+def test_a_campaign_of_patients_is_rehearsed_on_patients(tmp_path: Path) -> None:
+    """The held-out set names patients too, as it must; the pool has another number of them, and of records."""
+    for name, records, each in (("pool", 90, 3), ("public", 40, 2)):
+        np.save(tmp_path / f"{name}.npy", album(records, 16))
+        np.save(tmp_path / f"{name}-labels.npy", np.arange(records) % 2)
+        lines = "".join(f"{row},{name} {row // each}\n" for row in range(records))
+        (tmp_path / f"{name}.csv").write_text(f"id,unit\n{lines}")
+    section = "source: numpy, options: {file: NAME.npy, labels: NAME-labels.npy, classes: [a, b]}, UNIT"
+    sections = {name: section.replace("NAME", name) for name in ("pool", "public")}
+    (tmp_path / "c.yaml").write_text(
+        f"data: {{{sections['pool'].replace('UNIT', 'unit: {file: pool.csv, name: patient, records: 2}')}}}\n"
+        f"evaluation: {{{sections['public'].replace('UNIT', 'unit: {file: public.csv}')}, is_public: true}}\n"
+        "plan: {target_epsilon: 8, labelling_budget: 20, phases: 1, epochs: 2, accountant: rdp}\n"
+        "model: {name: small-cnn}\n"
+    )
+    result = rehearse(tmp_path / "c.yaml", runs=1)
+    assert (result.pool_size, result.labelling_budget, result.distinct_records) == (30, 20, 20)
+    assert result.forecasts[0].final["accuracy"]
+
+
 def test_a_campaign_made_from_objects_cannot_be_rehearsed_by_its_folder(tmp_path: Path) -> None:
     from small_campaigns import linear_campaign
 

@@ -9,7 +9,7 @@ from tiny_encoder import TinyEncoder
 
 from dpal.campaign.config import CampaignConfig, checked_config
 from dpal.campaign.parts import Parts, parts_of
-from dpal.data import Pool, from_arrays, from_table
+from dpal.data import Pool, from_arrays, from_table, with_units
 from dpal.errors import BadData, DpalError, InvalidArgument
 from dpal.models.features import Features
 from dpal.rehearsal.stand_ins import HELD_OUT, StandIn, stand_in_for
@@ -46,6 +46,22 @@ def test_a_public_held_out_set_is_the_nearest_and_its_halves_share_no_content() 
     assert "half of the public held-out set" in made.name
     assert len(made.pool) + len(made.test) == 30
     assert not contents(made.pool) & contents(made.test)
+
+
+def test_nobody_is_in_both_halves_of_a_held_out_set_with_units() -> None:
+    whose = [f"p{row // 7}" for row in range(60)]
+    held_out = with_units(pictures(60), whose, name="patient", records=7)
+    made = stand_in(with_units(pictures(100), [f"q{row // 2}" for row in range(100)], name="patient"), held_out)
+    # Everyone whole, about half of the records on each side.
+    sides = [set(half.units.names) for half in (made.pool, made.test) if half.units is not None]
+    assert len(sides) == 2
+    assert not sides[0] & sides[1]
+    assert sides[0] | sides[1] == set(whose)
+    assert abs(len(made.pool) - len(made.test)) <= 7
+    # A stand-in fills a pool of any size, and each of its records is somebody by itself.
+    assert made.filling(100, seed=1).units is None
+    with pytest.raises(BadData, match="are of one patient"):
+        stand_in(pictures(50), with_units(pictures(30), ["p"] * 30, name="patient"))
 
 
 def test_the_pool_itself_is_never_read() -> None:
