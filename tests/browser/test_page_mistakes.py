@@ -259,3 +259,16 @@ def test_after_the_end_nothing_can_be_said(served: Served, browser: Any, tmp_pat
     page.keyboard.press("u")
     page.wait_for_timeout(300)
     assert len(answers(tmp_path / "c")) == 1
+
+
+def test_no_picture_of_a_unit_is_missed(browser: Any, tmp_path: Path) -> None:
+    """Each picture says which of how many it is, and a finger on one scrolls to the next, until it is zoomed."""
+    with serving(made(tmp_path, "units")) as served:
+        page = opened(browser, served, viewport={"width": 390, "height": 844}, has_touch=True)
+        assert page.inner_text("#position").startswith("Patient 1 of ")
+        which = "() => [...document.querySelectorAll('.stage')].map((one) => getComputedStyle(one, '::after').content)"
+        assert page.evaluate(which) == ['"1 of 2"', '"2 of 2"']
+        touch = "() => [...document.querySelectorAll('.stage')].map((one) => getComputedStyle(one).touchAction)"
+        assert page.evaluate(touch) == ["pan-y", "pan-y"]
+        page.keyboard.press("+")
+        assert page.evaluate(touch) == ["none", "none"]

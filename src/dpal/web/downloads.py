@@ -36,7 +36,8 @@ def written(folder: Path, kind: str, place: Path) -> Path:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_EXPORT_SECONDS, check=False)  # noqa: S603
             if done.returncode != 0:
                 raise DpalError(done.stderr.strip().removeprefix("error: "))
-            return _packed(place / kind, [model, place / "model.safetensors.json"])
+            # Its cards, for programs and for people, are next to it.
+            return _packed(place / kind, sorted(place.glob(f"{model.name}*")))
         case _:
             raise NotForYou
 

@@ -270,7 +270,9 @@ function paragraph(words) {
 function draw(record, number) {
   page.viewers = record.urls.map((url, i) => {
     const which = record.urls.length > 1 ? `, picture ${i + 1} of ${record.urls.length}` : "";
-    return new Viewer(url, `${what()} ${number}${which}`);
+    const viewer = new Viewer(url, `${what()} ${number}${which}`);
+    if (record.urls.length > 1) viewer.element.dataset.which = `${i + 1} of ${record.urls.length}`;
+    return viewer;
   });
   const texts = record.texts.flatMap((parts, i) =>
     parts.map((part, j) => {
