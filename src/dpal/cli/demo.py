@@ -24,7 +24,8 @@ def demo(
 ) -> None:
     """Run eight whole private campaigns on 1,437 real digits, in two minutes: random labels against the private cut.
 
-    With --label you are the expert: up to 80 digits by key or tap, while a model is trained privately and asks for more.
+    With --label you are the expert: up to 80 digits, by key or tap, while a model is trained privately and asks for
+    more.
     """
     if label:
         _label(folder, port)
