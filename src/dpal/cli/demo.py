@@ -75,7 +75,9 @@ def _label(folder: Path, port: int) -> None:
         label = f"{address.base}{campaign_path(YOURS)}#token={desk.token(person)}"
         console.print(f"Label here:  {label}", markup=False, highlight=False)
         console.print(f"Watch here:  {address.base}/#token={access.operator_token}", markup=False, highlight=False)
-        console.print(f"In the dashboard, compare {YOURS} with {RANDOM_ONES}. Stop with Ctrl-C.", highlight=False)
+        console.print(
+            f"The dashboard draws {YOURS} next to {RANDOM_ONES}: open {YOURS} there. Stop with Ctrl-C.", highlight=False
+        )
 
     try:
         serve(list(campaigns.values()), port=port, ready=ready)

@@ -82,6 +82,7 @@ function showCampaign(campaign) {
   $("go-on").hidden = !stopped;
   $("go-on").disabled = running;
   $("stop").disabled = !running;
+  if (filled !== campaign.name) fill(campaign);
   showPublic(status, place(), PUBLIC_FILES, $("baseline").value);
   showFiles("internal-downloads", place(), INTERNAL_FILES);
   $("labels").max = Math.max(1, internal.asked);
@@ -96,7 +97,6 @@ function showCampaign(campaign) {
   $("close-round").disabled = running || status.stage !== "waiting-for-labels";
   if ($("output").textContent !== campaign.output) $("output").textContent = campaign.output;
   showPeople(campaign.people);
-  if (filled !== campaign.name) fill(campaign);
 }
 
 function agreementWords({ questions, alpha, pairs }) {
@@ -162,6 +162,8 @@ function fill(campaign) {
   $("rule").value = campaign.arrangement.rule;
   $("baseline").replaceChildren(element("option", "nothing", { value: "" }), ...campaign.others.map((other) => element("option", other)));
   $("baseline-label").hidden = campaign.others.length === 0;
+  // As in the demonstration: what random labels give is what everyone wants to compare with.
+  $("baseline").value = campaign.others.includes("random") ? "random" : "";
   const { epsilon, labels, phases, pool_size: size } = campaign.plan;
   // ε in steps of a fifth of a doubling, so that 1 is as far from 2 as 4 from 8.
   $("if-epsilon").value = Math.round(5 * Math.log2(epsilon));
