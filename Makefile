@@ -77,6 +77,7 @@ docs: $(READY)
 pictures: $(READY) browser
 	$(BIN)/python docs/loop.py
 	$(BIN)/python docs/gallery.py
+	$(BIN)/python docs/pages.py
 	$(BIN)/python docs/epsilon_curve.py
 
 clean:

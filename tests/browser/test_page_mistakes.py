@@ -196,3 +196,79 @@ def test_several_labels_are_saved_by_enter_after_a_click(browser: Any, tmp_path:
         page.wait_for_function("() => document.getElementById('position').textContent.startsWith('Record 2 ')")
         saved(page)
     assert [one["answer"] for one in answers(tmp_path / "c")] == [[1.0, 1.0, 0.0]]
+
+
+def test_enter_that_is_held_down_saves_one_record(browser: Any, tmp_path: Path) -> None:
+    with serving(made(tmp_path, "several-labels")) as served:
+        page = opened(browser, served)
+        for _ in range(10):
+            page.keyboard.down("Enter")
+            page.wait_for_timeout(100)
+        page.keyboard.up("Enter")
+        saved(page)
+        assert "Record 2 " in page.inner_text("#position") and len(answers(tmp_path / "c")) == 1
+        # On what folds in and out it does that, and saves nothing.
+        page.wait_for_selector(READY)
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.focus("#view-tools summary")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        assert "Record 2 " in page.inner_text("#position") and len(answers(tmp_path / "c")) == 1
+
+
+def test_no_word_of_an_answer_is_broken(browser: Any, tmp_path: Path) -> None:
+    """Every button is as wide as its longest word, on a phone too: half a word is read wrongly."""
+    with serving(made(tmp_path, "several-labels")) as served:
+        page = opened(browser, served)
+        task = page.evaluate("async () => (await fetch(location.pathname + 'api/task')).json()")
+        task["classes"] = [
+            "Pleural thickening",
+            "Pneumothorax",
+            "Cardiomegaly",
+            *(f"Consolidation {n}" for n in "123456789"),
+        ]
+        page.route("**/api/task", lambda route: route.fulfill(json=task))
+        for width in (320, 390, 820, 1280):
+            page.set_viewport_size({"width": width, "height": 844})
+            page.reload()
+            page.wait_for_selector(READY)
+            broken = page.evaluate(
+                """() => [...document.querySelectorAll("#choices button")].filter((button) => {
+                  const range = document.createRange();
+                  const text = button.firstChild;
+                  return [...text.data.matchAll(/\\S+/g)].some((word) => {
+                    range.setStart(text, word.index);
+                    range.setEnd(text, word.index + word[0].length);
+                    return range.getClientRects().length > 1;
+                  });
+                }).map((button) => button.textContent)"""
+            )
+            assert broken == [], width
+
+
+def test_after_the_end_nothing_can_be_said(served: Served, browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, served)
+    page.keyboard.press("1")
+    saved(page)
+    queue = page.evaluate("async () => (await fetch(location.pathname + 'api/queue')).json()")
+    page.route("**/api/queue", lambda route: route.fulfill(json=queue | {"waiting": [], "finished": True}))
+    page.reload()
+    page.wait_for_selector("#message:not([hidden])")
+    assert "finished" in page.inner_text("#message-title")
+    assert not page.is_visible("#choices") and not page.is_visible("#undo")
+    page.keyboard.press("u")
+    page.wait_for_timeout(300)
+    assert len(answers(tmp_path / "c")) == 1
+
+
+def test_no_picture_of_a_unit_is_missed(browser: Any, tmp_path: Path) -> None:
+    """Each picture says which of how many it is, and a finger on one scrolls to the next, until it is zoomed."""
+    with serving(made(tmp_path, "units")) as served:
+        page = opened(browser, served, viewport={"width": 390, "height": 844}, has_touch=True)
+        assert page.inner_text("#position").startswith("Patient 1 of ")
+        which = "() => [...document.querySelectorAll('.stage')].map((one) => getComputedStyle(one, '::after').content)"
+        assert page.evaluate(which) == ['"1 of 2"', '"2 of 2"']
+        touch = "() => [...document.querySelectorAll('.stage')].map((one) => getComputedStyle(one).touchAction)"
+        assert page.evaluate(touch) == ["pan-y", "pan-y"]
+        page.keyboard.press("+")
+        assert page.evaluate(touch) == ["none", "none"]

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import http.client
 import json
+import resource
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -211,6 +212,25 @@ def test_ten_thousand_bad_tokens(client: Client) -> None:
     # Who is signed in goes on.
     assert client.send("GET", "/c/c/api/task")[0] == 200
     assert client.stored() == before
+
+
+def test_a_full_disk_acknowledges_nothing(client: Client) -> None:
+    """What cannot be written is not said to be saved, and is saved once there is room and it is sent again."""
+    name, pid = own_name(client), client.served.process.pid
+    body = json.dumps({"question": name, "answer": 1, "key": "full-disk-0001", "note": "x" * 2000}).encode()
+    before, limits = client.stored(), resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        status, content, _ = client.send("POST", "/c/c/api/answer", body)
+        assert status == 500 and not json.loads(content).get("final"), content
+        assert client.stored() == before and client.send("GET", "/c/c/api/queue")[0] == 200
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+    entries = len(Inbox(client.folder).after(0))
+    for _ in range(2):
+        assert client.send("POST", "/c/c/api/answer", body)[0] == 200
+    assert len(Inbox(client.folder).after(0)) == entries + 1
+    assert client.answer(question=name, answer=None, key="full-disk-undo") == 200
 
 
 JSON = st.recursive(

@@ -23,10 +23,6 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
         "end_to_end/test_label_studio.py",
         "whole campaigns in a real server, with lost answers and restarts",
     ),
-    "campaign/waiting.py": (
-        "unit/campaign/test_background.py",
-        "waiting is what a run in the background does; with Label Studio in end_to_end/test_label_studio.py",
-    ),
     "campaign/recorded_answers.py": (
         "unit/campaign/test_labelling.py",
         "the one door for answers, met by everything that brings answers",

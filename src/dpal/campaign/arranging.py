@@ -46,6 +46,11 @@ def renew_link(reader: Reader, name: str) -> Person:
     return person
 
 
+def renew_operators_link(reader: Reader) -> Arrangement:
+    """A new link for whoever runs the campaign; the old one stops working."""
+    return _change(reader, current_arrangement(reader), operator=_drawn())
+
+
 def arrange(
     reader: Reader, *, see: str | None = None, overlap: float | None = None, rule: str | None = None
 ) -> Arrangement:

@@ -146,6 +146,7 @@ class Arranged(Fact):
     rule: str
     # Up to where the inbox is taken in.
     inbox: int
+    operator: int = 0
     salt: str = field(repr=False, default_factory=fresh_salt)
 
 

@@ -74,8 +74,9 @@ class Inbox:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            entry = _entry(row)
         fault_points.reached("inbox.committed")
-        return _entry(row)
+        return entry
 
     def has(self, *, person: str, key: str) -> bool:
         """Whether this person's entry with this key is there."""
@@ -97,7 +98,7 @@ class Inbox:
             rows = connection.execute(
                 "SELECT number, at, person, body FROM entries WHERE number > ? ORDER BY number", (number,)
             ).fetchall()
-        return [_entry(row) for row in rows]
+            return [_entry(row) for row in rows]
 
     def newest(self) -> int:
         """The number of the newest entry; 0 without any. Asked of the database: clocks of file systems are coarse."""
@@ -126,10 +127,12 @@ class Inbox:
             raise OSError(
                 f"{self.path}: {error}. Is the disk full or the folder read-only? The answer was not saved."
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
+            why = error.sqlite_errorname if isinstance(error, sqlite3.DatabaseError) else "an entry cannot be read"
+            # Not chained: the library's own error would quote a private answer.
             raise DamagedCampaign(
-                f"{self.path} is damaged ({error.sqlite_errorname}). Restore it from a backup. Nothing was changed."
-            ) from error
+                f"{self.path} is damaged ({why}). Restore it from a backup. Nothing was changed."
+            ) from (error if isinstance(error, sqlite3.DatabaseError) else None)
         finally:
             connection.close()
 

@@ -22,6 +22,7 @@ from dpal.labels.people import ARBITER, Arrangement, Opinion, Person
 
 PAGE = "labelling page"
 ANSWER, ARRANGEMENT = "answer", "arrangement"
+_SETTINGS = ("see", "overlap", "rule", "operator")
 
 
 def answer_entry(question: str, answer: object, note: str, *, who: str, role: str) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def checked_answer(given: object, classes: tuple[str, ...], *, multi_label: bool
 
 
 def arrangement_entry(**change: object) -> dict[str, Any]:
-    """A change of who labels: add (a person), renew or remove (a name), or see, overlap and rule."""
+    """A change of who labels: add (a person), renew or remove (a name), or see, overlap, rule and operator."""
     return {"kind": ARRANGEMENT, **change}
 
 
@@ -64,7 +65,7 @@ def rearranged(arrangement: Arrangement, change: Mapping[str, Any]) -> Arrangeme
         if person is None:
             return arrangement
         return arrangement.with_person(replace(person, generation=person.generation + 1))
-    return replace(arrangement, **{name: change[name] for name in ("see", "overlap", "rule") if name in change})
+    return replace(arrangement, **{name: change[name] for name in _SETTINGS if name in change})
 
 
 @dataclass(kw_only=True)

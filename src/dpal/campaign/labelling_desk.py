@@ -72,6 +72,8 @@ class LabellingDesk:
         self._intake: Intake | None = None
         # Whom each question was given to.
         self._asked: dict[str, tuple[str, ...]] = {}
+        # Who was shown which question: whoever has seen one may answer it, also where it is somebody else's by now.
+        self._seen: set[tuple[str, str]] = set()
         with self.reader.open_store() as store:
             self.key = store.secret()
         self._names: Names = public_names((), secret=self.key, ids_are_free_of_content=False)
@@ -199,7 +201,7 @@ class LabellingDesk:
             return False
         return intake.decision(question).open_because == DIFFER
 
-    def _visible(self, intake: Intake, person: Person, name: str) -> str:
+    def _visible(self, intake: Intake, person: Person, name: str, *, to_answer: bool = False) -> str:
         """The question of this name, if this person may see it. Otherwise the same error, whatever the reason."""
         question = self._names.id_of(name) if is_text(name) else None
         if question is None or not intake.questions.get(question) or person.role not in (EXPERT, ARBITER):
@@ -208,7 +210,9 @@ class LabellingDesk:
         if person.role == ARBITER:
             may = answered or self._differ(intake, question)
         else:
-            may = answered or person.name in self._asked[question]
+            may = (
+                answered or person.name in self._asked[question] or (to_answer and (person.who, question) in self._seen)
+            )
         if not may:
             raise NotForYou
         return question
@@ -218,6 +222,7 @@ class LabellingDesk:
         with self._lock:
             intake = self._refreshed()
             question = self._visible(intake, person, name)
+            self._seen.add((person.who, question))
             records = intake.questions[question]
             given = intake.opinions.get(question, {})
             opinion = given.get(person.who)
@@ -271,7 +276,7 @@ class LabellingDesk:
             raise InvalidArgument("the key", "this key", "8 to 64 letters and digits")
         with self._lock:
             intake = self._refreshed()
-            question = self._visible(intake, person, name)
+            question = self._visible(intake, person, name, to_answer=True)
             plain = list(answer) if isinstance(answer, tuple) else answer
             body = answer_entry(question, plain, note, who=person.who, role=person.role)
             return self.inbox.add(body, person=person.name, key=key, above=intake.state.inbox)

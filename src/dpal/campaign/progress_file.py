@@ -34,7 +34,8 @@ def reporting_progress(folder: Path) -> Generator[None]:
     def report() -> None:
         while True:
             _write(path, started)
-            if not asked.is_set() and _is_newer(request, started):
+            # Whatever its time says: a clock may have been set back since. An older one was removed below.
+            if not asked.is_set() and request.exists():
                 asked.set()
                 _thread.interrupt_main()
             if ended.wait(_SECONDS):
@@ -104,11 +105,3 @@ def _write(path: Path, started: float) -> None:
     with suppress(OSError):
         draft.write_text(json.dumps(document), encoding="utf-8")
         draft.replace(path)
-
-
-def _is_newer(request: Path, started: float) -> bool:
-    try:
-        # Clocks of file systems may be coarse.
-        return request.stat().st_mtime >= started - _SECONDS
-    except OSError:
-        return False

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache
 
 from dpal.campaign.campaign_pool import open_data
+from dpal.campaign.inbox import Inbox
 from dpal.campaign.intake import take_in
 from dpal.campaign.label_studio_sync import LabelStudioSync, Synced
 from dpal.campaign.reader import Reader
@@ -51,8 +52,9 @@ def wait_for_answers(reader: Reader, *, pool: Pool | None, tell: Callable[[str],
     connection, config = label_studio_of(reader, pool), reader.config()
     remove = config.labels is not None and config.labels.remove_projects
     next_sync, said = time.monotonic(), ""
+    inbox = Inbox(reader.folder)
     with doing("waiting for answers"):
-        while isinstance(next_step(reader.state(), reader.schedule), WaitForLabels):
+        while isinstance(next_step(state := reader.state(), reader.schedule), WaitForLabels):
             if connection is not None and time.monotonic() >= next_sync:
                 try:
                     problems = connection.sync(remove=remove).problems
@@ -62,7 +64,9 @@ def wait_for_answers(reader: Reader, *, pool: Pool | None, tell: Callable[[str],
                 if words and words != said:
                     tell(words)
                 said, next_sync = words, time.monotonic() + _SYNC_SECONDS
-            # Another process may be writing, such as an import: its answers count too.
-            with suppress(CampaignBusy), writing(reader) as writer:
-                take_in(writer, reader.contents)
+            # Another process may be writing, such as an import: its answers count too. While nothing has come,
+            # the campaign is left free for it.
+            if inbox.newest() > state.inbox:
+                with suppress(CampaignBusy), writing(reader) as writer:
+                    take_in(writer, reader.contents)
             time.sleep(_SECONDS)

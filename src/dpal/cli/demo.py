@@ -24,7 +24,8 @@ def demo(
 ) -> None:
     """Run eight whole private campaigns on 1,437 real digits, in two minutes: random labels against the private cut.
 
-    With --label you are the expert: 80 digits by key or tap, while a model is trained privately and asks for more.
+    With --label you are the expert: up to 80 digits, by key or tap, while a model is trained privately and asks for
+    more.
     """
     if label:
         _label(folder, port)
@@ -74,7 +75,9 @@ def _label(folder: Path, port: int) -> None:
         label = f"{address.base}{campaign_path(YOURS)}#token={desk.token(person)}"
         console.print(f"Label here:  {label}", markup=False, highlight=False)
         console.print(f"Watch here:  {address.base}/#token={access.operator_token}", markup=False, highlight=False)
-        console.print(f"In the dashboard, compare {YOURS} with {RANDOM_ONES}. Stop with Ctrl-C.", highlight=False)
+        console.print(
+            f"The dashboard draws {YOURS} next to {RANDOM_ONES}: open {YOURS} there. Stop with Ctrl-C.", highlight=False
+        )
 
     try:
         serve(list(campaigns.values()), port=port, ready=ready)

@@ -9,7 +9,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpal.campaign.arranging import add_person, arrange, current_arrangement, remove_person, renew_link
+from dpal.campaign.arranging import (
+    add_person,
+    arrange,
+    current_arrangement,
+    remove_person,
+    renew_link,
+    renew_operators_link,
+)
 from dpal.campaign.guidelines import write_guidelines
 from dpal.campaign.reader import Reader
 from dpal.cli.app import AsJson, Folder, app
@@ -50,8 +57,20 @@ def remove(campaign: Folder, name: Name) -> None:
 
 
 @experts_app.command("renew")
-def renew(campaign: Folder, name: Name) -> None:
+def renew(
+    campaign: Folder,
+    name: Annotated[str | None, typer.Argument(help="The person's name.", metavar="NAME")] = None,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="Your own link, by which you run the campaign, in place of a person's.")
+    ] = False,
+) -> None:
     """Give someone a new link, such as after a lost tablet: the old one stops working."""
+    if operator == (name is not None):
+        raise InvalidArgument("NAME", name, "a person's name, or --operator for your own link")
+    if name is None:
+        renew_operators_link(Reader(campaign))
+        Console().print(f"Your old link does not work any more. {_LINK}", highlight=False)
+        return
     renew_link(Reader(campaign), name)
     Console().print(f"The old link of {escape(name)} does not work any more. {_LINK}", highlight=False)
 

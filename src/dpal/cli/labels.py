@@ -160,7 +160,9 @@ def history(
     else:
         table = Table(*_HISTORY, title="Every answer (internal: do not pass it on)")
         for entry in entries:
-            table.add_row(*(escape(entry[name]) for name in _HISTORY))
+            # To the second, which fits: a file and JSON have it in full.
+            when = entry["at"][:19].replace("T", " ")
+            table.add_row(when, *(escape(entry[name]) for name in _HISTORY[1:]))
         Console().print(table)
 
 

@@ -56,6 +56,8 @@ class Arrangement:
     # The share of questions that two experts answer, where questions are split.
     overlap: float = 0.0
     rule: str = MAJORITY
+    # A new one makes earlier links of whoever runs the campaign useless.
+    operator: int = 0
 
     def __post_init__(self) -> None:
         if self.see not in (EVERYONE, SPLIT):
@@ -99,7 +101,8 @@ class Arrangement:
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> "Arrangement":
         people = tuple(Person(**person) for person in document["people"])
-        return Arrangement(people=people, see=document["see"], overlap=document["overlap"], rule=document["rule"])
+        settings = {name: document[name] for name in ("see", "overlap", "rule", "operator")}
+        return Arrangement(people=people, **settings)
 
     def in_words(self) -> str:
         """The rule by which a record gets its one label, for people."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpal import __version__
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.state import State
 from dpal.campaign.status import Status
 from dpal.planning.plan import Plan
 from dpal.planning.promises import WORDS, by_phase, expected_labels
@@ -47,15 +48,11 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
         "unit_in_words": unit_sentence(plan.setting.unit) if verification.is_private else None,
         "status": _public_status(status),
         "verification": verification.to_json(),
-        "plan": plan.to_json(),
         "plan_hash": state.created.plan_hash,
         "ledger_hash": state.last_hash,
         "encoder": status.encoder,
-        "labels_by_phase": labels_by_phase(state.asked, plan),
-        "labels_are_planned": labels_are_planned(plan),
+        **curve_data(state, plan),
         "labels_in_all": sum(expected_labels(plan)) if labels_are_planned(plan) else status.asked,
-        "metrics": measurements(state.evaluated),
-        "held_out": held_out_data(state.evaluated, state.created.classes),
         # Not covered by the promise: the number of skipped records depends on the records, and times on random draws.
         "internal": {
             "stage": status.stage,
@@ -77,6 +74,17 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
             unit=plan.setting.unit,
         ),
         "how_to_verify": "dpal verify CAMPAIGN",
+    }
+
+
+def curve_data(state: State, plan: Plan) -> dict[str, Any]:
+    """What a learning curve is drawn from. Nothing is certified for it: that takes seconds, and a page is waiting."""
+    return {
+        "plan": plan.to_json(),
+        "labels_by_phase": labels_by_phase(state.asked, plan),
+        "labels_are_planned": labels_are_planned(plan),
+        "metrics": measurements(state.evaluated),
+        "held_out": held_out_data(state.evaluated, state.created.classes),
     }
 
 

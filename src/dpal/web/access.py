@@ -47,7 +47,10 @@ class Access:
     @property
     def operator_token(self) -> str:
         """The token of whoever runs these campaigns: it takes the keys of all of them to make it."""
-        keys = b"".join(hashlib.sha256(desk.key).digest() for _, desk in sorted(self.desks.items()))
+        keys = b"".join(
+            hashlib.sha256(desk.key + str(desk.arrangement.operator).encode()).digest()
+            for _, desk in sorted(self.desks.items())
+        )
         return hmac.new(keys, b"dpal operator", hashlib.sha256).hexdigest()
 
     def desk(self, request: Request) -> LabellingDesk:

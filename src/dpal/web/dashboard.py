@@ -89,7 +89,8 @@ def dashboard_routes(access: Access) -> list[Route]:
         return JSONResponse(as_of_model.get(desk, "status", lambda: _coarse(name, desk)))
 
     def public_curve(request: Request) -> Response:
-        return _svg(curve_svg(officers_desk(request).folder, baseline=None))
+        desk = officers_desk(request)
+        return as_of_model.get(desk, "curve", lambda: _svg(curve_svg(desk.folder, baseline=None)))
 
     def public_download(request: Request) -> Response:
         desk, file = officers_desk(request), request.path_params["file"]
@@ -127,7 +128,8 @@ class AsOfModel:
     def get(self, desk: LabellingDesk, what: str, make: Callable[[], Any]) -> Any:
         """What was made when the newest model was released, or else is made now."""
         state = desk.state
-        moment = (state.phases_ended, state.finished)
+        # A model's measurements come a moment after it.
+        moment = (state.phases_ended, len(state.evaluated), state.finished)
         with self._lock:
             if self._made.get((desk.mark, what), (None, None))[0] != moment:
                 self._made[desk.mark, what] = (moment, make())

@@ -5,7 +5,9 @@ import sys
 import zipfile
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
+from dpal.campaign.reader import Reader
 from dpal.errors import DpalError, NotForYou
 
 REPORT, PUBLIC_REPORT, CERTIFICATE, MODEL = "report.html", "public-report.html", "certificate.zip", "model.zip"
@@ -36,7 +38,8 @@ def written(folder: Path, kind: str, place: Path) -> Path:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_EXPORT_SECONDS, check=False)  # noqa: S603
             if done.returncode != 0:
                 raise DpalError(done.stderr.strip().removeprefix("error: "))
-            return _packed(place / kind, [model, place / "model.safetensors.json"])
+            # Its cards, for programs and for people, are next to it.
+            return _packed(place / kind, sorted(place.glob(f"{model.name}*")))
         case _:
             raise NotForYou
 
@@ -50,18 +53,24 @@ def _packed(archive: Path, files: list[Path]) -> Path:
 
 def curve_svg(folder: Path, *, baseline: Path | None) -> str | None:
     """The learning curve on the held-out set, with what a model has to beat; None before the first measurement."""
-    from dpal.reports.campaign_data import report_data
     from dpal.reports.campaign_plots import learning_figure
     from dpal.reports.figures import as_svg
 
-    data = report_data(folder, internal=False)
+    data = _curve_data(folder)
     if not data["metrics"]:
         return None
     curves = {folder.name: data}
     if baseline is not None:
-        other = report_data(baseline, internal=False)
+        other = _curve_data(baseline)
         if other["metrics"]:
             curves[f"{baseline.name} (baseline)"] = other
     metric = next(name for name in data["metrics"][0] if name not in ("phase", "records"))
     with DRAWING:
         return as_svg(learning_figure(curves, metric))
+
+
+def _curve_data(folder: Path) -> dict[str, Any]:
+    from dpal.reports.campaign_data import curve_data
+
+    reader = Reader(folder)
+    return curve_data(reader.state(), reader.plan)

@@ -66,6 +66,10 @@ class Protection:
         except BodyRefused as error:
             if not started:
                 await _refuse(guarded, error.status, str(error))
+        except asyncio.CancelledError:
+            # The server is stopped, and a long request is not waited for: no mistake that a traceback should tell of.
+            if not started:
+                await _refuse(guarded, 503, "The server is stopping. Try again in a moment.")
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """The status and words for a request that is refused, before anything else looks at it."""

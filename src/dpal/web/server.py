@@ -179,6 +179,8 @@ def serve(
             # Only a reverse proxy may say where a request comes from.
             proxy_headers=public_url is not None,
             lifespan="off",
+            # Nothing here is a web socket, whichever libraries for them are installed.
+            ws="none",
             timeout_graceful_shutdown=5,
         )
         ready(access, address)

@@ -24,6 +24,9 @@ def what_if(folder: Path, numbers: Mapping[str, str]) -> dict[str, Any]:
     epsilon = _number("ε", numbers.get("epsilon", str(plan.setting.target_epsilon)), 0.01, _MOST_EPSILON)
     budget = round(_number("labels", numbers.get("labels", str(labels)), 2, plan.setting.pool_size))
     phases = round(_number("phases", numbers.get("phases", str(len(plan.phases))), 1, 20))
+    if (epsilon, budget, phases) == (plan.setting.target_epsilon, labels, len(plan.phases)):
+        # Its own numbers: the plan that was certified, whose sizes may have been given one by one.
+        return {"plan": _summary(plan, is_own=True), "picture": _picture(plan)}
     request = asked or PlanRequest(target_epsilon=epsilon)
     # Sizes that were given one by one, and what follows from other sizes, are worked out again.
     request = replace(
@@ -45,18 +48,22 @@ def what_if(folder: Path, numbers: Mapping[str, str]) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _drawn(request: PlanRequest, pool_size: int) -> tuple[dict[str, Any], str]:
+    plan = request.plan(pool_size)
+    return _summary(plan, is_own=False), _picture(plan)
+
+
+def _picture(plan: Plan) -> str:
     from dpal.reports.plan_plot import plot_plan
 
-    plan = request.plan(pool_size)
     with tempfile.TemporaryDirectory() as place, DRAWING:
         file = Path(place, "plan.svg")
         plot_plan(plan, file)
-        content = file.read_text(encoding="utf-8")
-    return _summary(plan), content
+        return file.read_text(encoding="utf-8")
 
 
-def _summary(plan: Plan) -> dict[str, Any]:
+def _summary(plan: Plan, *, is_own: bool) -> dict[str, Any]:
     return {
+        "is_own": is_own,
         "steps": [phase.steps for phase in plan.phases],
         "noise": [round(phase.noise_multiplier, 3) for phase in plan.phases],
         "labels": [group.size for group in plan.groups],

@@ -94,3 +94,13 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     for use in (lambda: add(inbox), lambda: inbox.after(0)):
         with pytest.raises(DamagedCampaign, match="not dpal's inbox"):
             use()
+
+
+def test_an_entry_that_cannot_be_read_is_damage_and_is_not_quoted(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    inbox.add({"answer": "private"}, person="A", key="k", above=0)
+    content = inbox.path.read_bytes()
+    inbox.path.write_bytes(content.replace(b'{"answer": "private"}', b'{"answer: "private"}}'))
+    with pytest.raises(DamagedCampaign, match="an entry cannot be read") as error:
+        inbox.after(0)
+    assert "private" not in str(error.value) and error.value.__cause__ is None

@@ -231,3 +231,29 @@ def test_the_arbiter_is_not_told_who_said_what(campaign: Campaign) -> None:
         desk.answer(A, name, a, note="", key=KEY.format(10 + number))
         desk.answer(B, name, b, note="", key=KEY.format(20 + number))
     assert desk.shown(ARBITER, first).others == desk.shown(ARBITER, second).others == (0, 1)
+
+
+def test_what_they_saw_can_still_be_answered_after_somebody_joined(campaign: Campaign) -> None:
+    """An expert without a connection goes on answering; somebody is added meanwhile, and half of it is theirs now."""
+    desk = desk_of(campaign)
+    of_a = desk.queue(A)[0]
+    seen, unseen = of_a[::2], of_a[1::2]
+    for name in seen:
+        desk.shown(A, name)
+    arrange(campaign, *(Person(name=f"New {number}", identity=10 + number) for number in range(6)))
+    moved = [name for name in of_a if name not in desk.queue(A)[0]]
+    assert set(moved) & set(seen) and set(moved) & set(unseen)
+    for name in moved:
+        # They cannot look at it any more; what they say about what they have seen is kept.
+        with pytest.raises(NotForYou):
+            desk.shown(A, name)
+        if name in seen:
+            desk.answer(A, name, 1, note="", key=f"key-{name}-0000")
+        else:
+            with pytest.raises(NotForYou):
+                desk.answer(A, name, 1, note="", key=f"key-{name}-0000")
+        for stranger in (B, replace(A, identity=99), ARBITER):
+            with pytest.raises(NotForYou):
+                desk.answer(stranger, name, 0, note="", key=f"key-{name}-0001")
+    campaign.take_in()
+    assert campaign.state().answers == {name: 1 for name in moved if name in seen}

@@ -1,6 +1,7 @@
 """How far another process has come, and asking it to stop, without a signal to a number."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -32,6 +33,15 @@ def test_a_request_to_stop_is_like_control_c(tmp_path: Path) -> None:
         assert request_stop(tmp_path)
         time.sleep(10)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_is_heard_also_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), reporting_progress(tmp_path):
+        wait_for(lambda: progress_of(tmp_path) is not None)
+        hour_ago = time.time() - 3600
+        (tmp_path / STOP_REQUEST).touch()
+        os.utime(tmp_path / STOP_REQUEST, (hour_ago, hour_ago))
+        time.sleep(10)
 
 
 def test_an_old_request_stops_nobody(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ def test_people_and_rules(desk: Path) -> None:
     said = words(dpal("experts", "arrange", "c", "--overlap", "0.25", "--rule", "unanimous", cwd=desk))
     assert "25% of them to two; a label counts where all answers agree" in said
     assert "old link of Dr. Ng does not work any more" in words(dpal("experts", "renew", "c", "Dr. Ng", cwd=desk))
+    assert "Your old link does not work any more" in words(dpal("experts", "renew", "c", "--operator", cwd=desk))
+    for unclear in ([], ["Dr. Ng", "--operator"]):
+        assert "--operator for your own link" in words(dpal("experts", "renew", "c", *unclear, cwd=desk, codes=(2,)))
     dpal("experts", "remove", "c", "Dr. Ito", cwd=desk)
     arrangement = json.loads(dpal("experts", "list", "c", "--json", cwd=desk).stdout)["internal"]
     assert [(person["name"], person["role"]) for person in arrangement["people"]] == [

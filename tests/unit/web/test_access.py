@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from small_web import Web, small_web
 
+from dpal.campaign.arranging import renew_operators_link
+from dpal.campaign.reader import Reader
 from dpal.errors import DamagedCampaign, InvalidArgument
 from dpal.web.access import Access, named_desks
 
@@ -46,3 +48,18 @@ def test_cookies_are_for_tls_only_where_there_is_tls(web: Web) -> None:
         client = Web(access=access, campaign=web.campaign, people=web.people).client()
         done = client.post("/session", json={"token": access.operator_token})
         assert ("Secure" in done.headers["set-cookie"]) == is_https
+
+
+def test_the_operators_link_can_be_ended_too(tmp_path: Path) -> None:
+    web = small_web(tmp_path)
+    client, old = web.signed_in("operator"), web.access.operator_token
+    assert client.get("/api/campaigns").status_code == 200
+    renew_operators_link(Reader(web.campaign.folder))
+    assert client.get("/api/campaigns").status_code == 401
+    assert web.client().post("/session", json={"token": old}).status_code == 401
+    assert web.signed_in("operator").get("/api/campaigns").status_code == 200
+    # Everyone else's link goes on, and the new one lasts once it is a fact.
+    new = web.access.operator_token
+    assert web.signed_in("A").get("/c/c/api/task").status_code == 200
+    web.campaign.take_in()
+    assert web.access.operator_token == new != old and web.campaign.verify().holds

@@ -54,3 +54,14 @@ def test_other_files_are_not_made(web: Web, tmp_path: Path) -> None:
     with pytest.raises(NotForYou):
         written(web.campaign.folder, "campaign.db", tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_curve_certifies_nothing(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes seconds for a real plan, in which answers would wait."""
+
+    def slow(*words: object) -> None:
+        raise AssertionError("a plan was certified")
+
+    for place in ("dpal.planning.certification.certified", "dpal.campaign.verification.verified"):
+        monkeypatch.setattr(place, slow)
+    assert str(curve_svg(web.campaign.folder, baseline=web.campaign.folder)).startswith("<svg")

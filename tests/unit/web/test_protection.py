@@ -1,11 +1,12 @@
 """Requests that no page of this server makes are refused before anything looks at them."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from small_web import ADDRESS, Web, small_web
 
-from dpal.web.protection import BODY_LIMIT, HEADERS, BadTokens
+from dpal.web.protection import BODY_LIMIT, HEADERS, BadTokens, Protection
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +131,20 @@ def test_bad_tokens_are_forgotten_after_a_while_and_by_address(monkeypatch: pyte
 
 def test_the_address_is_one_of_its_origins() -> None:
     assert ADDRESS.base in ADDRESS.origins
+
+
+def test_a_request_that_the_end_of_the_server_breaks_off_is_no_traceback() -> None:
+    async def slow(scope: object, receive: object, send: object) -> None:
+        raise asyncio.CancelledError
+
+    sent: list[dict[str, object]] = []
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request"}
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"127.0.0.1:8000")]}
+    asyncio.run(Protection(slow, origins=ADDRESS.origins)(scope, receive, send))  # type: ignore[arg-type]
+    assert [message.get("status") for message in sent] == [503, None]

@@ -35,3 +35,12 @@ def test_what_cannot_be_planned_is_said_in_words(campaign: Campaign) -> None:
 def test_numbers_outside_their_range_are_refused(campaign: Campaign, numbers: dict[str, str]) -> None:
     with pytest.raises(InvalidArgument):
         what_if(campaign.folder, numbers)
+
+
+def test_the_campaigns_own_numbers_give_its_own_plan(campaign: Campaign) -> None:
+    plan = campaign.plan
+    labels = [group.size for group in plan.groups]
+    answer = what_if(campaign.folder, {})
+    assert answer["plan"]["is_own"] and answer["plan"]["labels"] == labels
+    assert answer["plan"]["steps"] == [phase.steps for phase in plan.phases] and "<svg" in answer["picture"]
+    assert not what_if(campaign.folder, {"epsilon": "4"})["plan"]["is_own"]

@@ -1,6 +1,6 @@
 // The dashboard: all campaigns at a glance, and one of them in full.
 
-import { message, showFiles, showPublic, stageWords } from "./public_facts.js";
+import { message, MODEL, showFiles, showPublic, stageWords } from "./public_facts.js";
 import { enter, get, post, Refused, Unreachable } from "./requests.js";
 
 const $ = (id) => document.getElementById(id);
@@ -9,9 +9,14 @@ const PAUSE_MILLISECONDS = 250;
 const PUBLIC_FILES = [
   ["public-report.html", "Report to pass on"],
   ["certificate.zip", "Certificate"],
-  ["model.zip", "Model and its card"],
+  [MODEL, "Model and its card"],
 ];
 const INTERNAL_FILES = [["report.html", "Report with internal numbers"]];
+// What can be done to a person by a slip, and what it does.
+const CHANGES = [
+  ["renew", "New link", "The link that this person has stops working, and you give them the new one. Go on?"],
+  ["remove", "Remove", "Their link stops working, their answers stay, and others are asked in their place. Remove?"],
+];
 // The campaign that is shown, and what its controls were filled with.
 let filled = null;
 // Nothing is asked again until a link is opened.
@@ -73,10 +78,11 @@ function showCampaign(campaign) {
   $("live").textContent = running ? runningWords(internal.running) : "Not running.";
   const stopped = status.stage === "stopped-at-chance";
   $("start").disabled = running || status.stage === "finished";
-  $("start").textContent = status.phases_done || internal.decided ? "Continue" : "Start";
+  $("start").textContent = status.stage === "planned" ? "Start" : "Continue";
   $("go-on").hidden = !stopped;
   $("go-on").disabled = running;
   $("stop").disabled = !running;
+  if (filled !== campaign.name) fill(campaign);
   showPublic(status, place(), PUBLIC_FILES, $("baseline").value);
   showFiles("internal-downloads", place(), INTERNAL_FILES);
   $("labels").max = Math.max(1, internal.asked);
@@ -91,7 +97,6 @@ function showCampaign(campaign) {
   $("close-round").disabled = running || status.stage !== "waiting-for-labels";
   if ($("output").textContent !== campaign.output) $("output").textContent = campaign.output;
   showPeople(campaign.people);
-  if (filled !== campaign.name) fill(campaign);
 }
 
 function agreementWords({ questions, alpha, pairs }) {
@@ -118,17 +123,25 @@ function showPeople(people) {
       const links = document.createElement("td");
       links.append(copy, link);
       const changes = document.createElement("td");
-      for (const [what, words] of [["renew", "New link"], ["remove", "Remove"]]) {
+      for (const [what, words, warning] of CHANGES) {
         const button = element("button", words, { type: "button" });
         button.setAttribute("aria-label", `${words}: ${person.name}`);
-        button.addEventListener("click", () => act("people", { do: what, name: person.name }));
+        button.addEventListener("click", () => {
+          if (confirm(`${warning} (${person.name})`)) act("people", { do: what, name: person.name });
+        });
         changes.append(button);
       }
-      const cells = [person.name, person.role, person.answered ?? "", person.waiting ?? ""];
-      row.append(...cells.map((cell) => element("td", String(cell))), links, changes);
+      const cells = [["name", person.name], ["role", person.role], ["answered", person.answered], ["waiting", person.waiting]];
+      row.append(...cells.map(([what, cell]) => labelled(element("td", String(cell ?? "")), what)), links, changes);
       return row;
     }),
   );
+}
+
+// On a phone the table's head is not shown, and each cell says what it is.
+function labelled(cell, what) {
+  cell.dataset.what = what;
+  return cell;
 }
 
 async function copied(text) {
@@ -149,6 +162,8 @@ function fill(campaign) {
   $("rule").value = campaign.arrangement.rule;
   $("baseline").replaceChildren(element("option", "nothing", { value: "" }), ...campaign.others.map((other) => element("option", other)));
   $("baseline-label").hidden = campaign.others.length === 0;
+  // As in the demonstration: what random labels give is what everyone wants to compare with.
+  $("baseline").value = campaign.others.includes("random") ? "random" : "";
   const { epsilon, labels, phases, pool_size: size } = campaign.plan;
   // ε in steps of a fifth of a doubling, so that 1 is as far from 2 as 4 from 8.
   $("if-epsilon").value = Math.round(5 * Math.log2(epsilon));
@@ -156,17 +171,24 @@ function fill(campaign) {
   $("if-labels").max = Math.min(size, Math.max(4 * labels, 100));
   $("if-labels").value = labels;
   $("if-phases").value = phases;
+  own = { epsilon, value: $("if-epsilon").value };
   whatIf();
 }
 
 // ---- What if.
 
-let asked = 0;
+// One plan at a time is worked out; whoever drags on gets the newest one next.
+let planning = false;
+let moved = false;
 let timer = 0;
 
+// The ε of the campaign itself, and where that is on the slider, which has only some values.
+let own = { epsilon: 0, value: "" };
+
 function numbers() {
-  const epsilon = 2 ** (Number($("if-epsilon").value) / 5);
-  return { epsilon: Number(epsilon.toPrecision(3)), labels: $("if-labels").value, phases: $("if-phases").value };
+  const value = $("if-epsilon").value;
+  const epsilon = value === own.value ? own.epsilon : Number((2 ** (Number(value) / 5)).toPrecision(3));
+  return { epsilon, labels: $("if-labels").value, phases: $("if-phases").value };
 }
 
 function whatIf() {
@@ -179,24 +201,27 @@ function whatIf() {
 }
 
 async function redraw() {
-  asked += 1;
-  const turn = asked;
+  moved = true;
+  if (planning) return;
+  planning = true;
   $("if-words").textContent = "Planning …";
   let answer;
-  try {
-    answer = await get(`${place()}/what-if?${new URLSearchParams(numbers())}`);
-  } catch (error) {
-    answer = { problem: error.message };
+  while (moved) {
+    moved = false;
+    try {
+      answer = await get(`${place()}/what-if?${new URLSearchParams(numbers())}`);
+    } catch (error) {
+      answer = { problem: error.message };
+    }
   }
-  // A newer question was asked in the meantime.
-  if (turn !== asked) return;
+  planning = false;
   $("if-picture").hidden = !answer.picture;
   if (answer.problem) {
     $("if-words").textContent = answer.problem;
     return;
   }
-  const { steps, noise, labels } = answer.plan;
-  $("if-words").textContent = `Labels ${labels.join(" + ")}; steps ${steps.join(" + ")}; noise multipliers ${noise.join(", ")}.`;
+  const { steps, noise, labels, is_own: isOwn } = answer.plan;
+  $("if-words").textContent = `${isOwn ? "This campaign's plan: labels" : "Labels"} ${labels.join(" + ")}; steps ${steps.join(" + ")}; noise multipliers ${noise.join(", ")}.`;
   if ($("if-picture").src) URL.revokeObjectURL($("if-picture").src);
   $("if-picture").src = URL.createObjectURL(new Blob([answer.picture], { type: "image/svg+xml" }));
 }

@@ -13,6 +13,8 @@ const CANNOT_TELL = "cannot-tell";
 const KEYS = [..."1234567890", ..."adehjklmopqtvwxyz"];
 const COMMAND_KEYS = "csubfngir";
 const REFRESH_SECONDS = 15;
+// While nothing is asked, and somebody waits for it.
+const IDLE_SECONDS = 3;
 // From when a record can be seen until a tap counts.
 const TAP_MILLISECONDS = 250;
 
@@ -83,6 +85,10 @@ function inWords(answer) {
   return page.task.classes[answer];
 }
 
+// What is labelled, with a capital: a record, or whoever gets one label for all of theirs.
+const what = () => (page.task.unit === null ? "Record" : page.task.unit[0].toUpperCase() + page.task.unit.slice(1));
+const placed = (number) => `${what()} ${number} of ${page.names.length}`;
+
 function message(title, words) {
   $("message-title").textContent = title;
   $("message-words").textContent = words;
@@ -145,6 +151,15 @@ function showProgress() {
   showConnection();
 }
 
+// When the last answer is saved, what everyone has done is looked up again.
+let hadUnsent = false;
+function outboxChanged() {
+  showConnection();
+  const hasUnsent = page.outbox.waiting.length > 0;
+  if (hadUnsent && !hasUnsent && page.shown === null) refreshNow();
+  hadUnsent = hasUnsent;
+}
+
 function showConnection() {
   const count = page.outbox.waiting.length;
   const answers = count === 1 ? "1 answer waits" : `${count} answers wait`;
@@ -165,6 +180,8 @@ async function show({ focus = true } = {}) {
   $("back").disabled = page.at === 0;
   $("forward").disabled = page.at >= page.names.length;
   $("undo").disabled = page.said.size === 0;
+  // No model will use what is said after the end.
+  for (const part of [$("choices"), $("undo").parentElement]) part.hidden = page.finished;
   showProgress();
   keepDraft();
   setReady(false);
@@ -180,7 +197,7 @@ async function show({ focus = true } = {}) {
   $("message").hidden = true;
   $("question").hidden = false;
   const number = page.at + 1;
-  $("position").textContent = `Record ${number} of ${page.names.length}`;
+  $("position").textContent = placed(number);
   $("name").textContent = name;
   const said = page.said.get(name);
   const draft = page.drafts.get(name);
@@ -253,7 +270,9 @@ function paragraph(words) {
 function draw(record, number) {
   page.viewers = record.urls.map((url, i) => {
     const which = record.urls.length > 1 ? `, picture ${i + 1} of ${record.urls.length}` : "";
-    return new Viewer(url, `Record ${number}${which}`);
+    const viewer = new Viewer(url, `${what()} ${number}${which}`);
+    if (record.urls.length > 1) viewer.element.dataset.which = `${i + 1} of ${record.urls.length}`;
+    return viewer;
   });
   const texts = record.texts.flatMap((parts, i) =>
     parts.map((part, j) => {
@@ -314,7 +333,7 @@ function give(answer) {
   page.acts = [...page.acts.filter((other) => other !== name), name];
   page.outbox.add({ question: name, answer, note });
   page.at = nextOpen(page.at + 1);
-  const next = page.at < page.names.length ? `Record ${page.at + 1} of ${page.names.length}.` : "All done for now.";
+  const next = page.at < page.names.length ? `${placed(page.at + 1)}.` : "All done for now.";
   speak(`${inWords(answer)}. ${next}`);
   document.activeElement?.blur();
   show();
@@ -348,7 +367,7 @@ function undo() {
   page.shown = null;
   const place = page.names.indexOf(name);
   if (place >= 0) page.at = place;
-  speak(`Taken back. Record ${page.at + 1} of ${page.names.length}.`);
+  speak(`Taken back. ${placed(page.at + 1)}.`);
   show();
 }
 
@@ -424,10 +443,11 @@ function pressed(event) {
     if (key === "Enter" || key === "Escape") target.blur();
     return;
   }
-  if (!$("shortcuts").checked || $("answers").hidden) return;
-  if (key === "Enter" && page.task.multi_label && !(target instanceof HTMLButtonElement)) {
+  if (!$("shortcuts").checked || $("answers").hidden || page.finished) return;
+  // Enter on a button or on what folds in and out is for that; held down, it saves one record and not all of them.
+  if (key === "Enter" && page.task.multi_label && !target.closest("button, summary")) {
     event.preventDefault();
-    save();
+    if (!event.repeat) save();
     return;
   }
   const place = page.keys.indexOf(key.toLowerCase());
@@ -458,6 +478,8 @@ function setUpAnswers() {
   const { classes } = page.task;
   page.keys = keysFor(classes);
   $("choices").classList.toggle("many", classes.length > 12);
+  const words = classes.flatMap((name) => name.split(/[\s-]+/));
+  $("choices").style.setProperty("--letters", Math.max(...words.map((word) => [...word].length)));
   $("choices").replaceChildren(
     ...classes.map((name, place) => {
       const button = document.createElement("button");
@@ -568,9 +590,9 @@ function setUpSettings() {
 
 async function refreshNow() {
   try {
-    const before = page.shown;
+    const [before, wasFinished] = [page.shown, page.finished];
     await refresh();
-    if (before === null || page.names[page.at] !== before) await show({ focus: false });
+    if (before === null || page.names[page.at] !== before || page.finished !== wasFinished) await show({ focus: false });
     else showProgress();
   } catch (error) {
     if (error instanceof Refused && error.status === 401) notice(error.message);
@@ -595,7 +617,7 @@ async function start() {
     return;
   }
   page.outbox = new Outbox(`${base}api/answer`, page.task.owner, {
-    changed: showConnection,
+    changed: outboxChanged,
     refused: (entry, error) => notice(`An answer was not saved (${entry.question}): ${error.message}`),
   });
   setUpAnswers();
@@ -615,7 +637,14 @@ async function start() {
   }
   await show();
   page.outbox.send();
-  setInterval(() => document.visibilityState === "visible" && refreshNow(), REFRESH_SECONDS * 1000);
+  let seconds = 0;
+  setInterval(() => {
+    seconds += 1;
+    if (document.visibilityState !== "visible") return;
+    if (seconds < (page.shown === null && !page.finished ? IDLE_SECONDS : REFRESH_SECONDS)) return;
+    seconds = 0;
+    refreshNow();
+  }, 1000);
   addEventListener("focus", refreshNow);
 }
 

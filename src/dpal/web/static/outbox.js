@@ -10,6 +10,15 @@ function newKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// One that was written by half does not keep the others from being sent.
+function readable(place) {
+  try {
+    return [{ place, ...JSON.parse(localStorage.getItem(place)) }];
+  } catch {
+    return [];
+  }
+}
+
 export class Outbox {
   // `changed` is called after every change; `refused` with an answer that the server does not take, and its words.
   constructor(address, owner, { changed, refused }) {
@@ -34,7 +43,7 @@ export class Outbox {
       return Object.keys(localStorage)
         .filter((name) => name.startsWith(this.prefix))
         .sort()
-        .map((name) => ({ place: name, ...JSON.parse(localStorage.getItem(name)) }));
+        .flatMap(readable);
     } catch {
       return [];
     }

@@ -4,10 +4,13 @@ const $ = (id) => document.getElementById(id);
 
 export function stageWords(status) {
   if (status.stage === "finished") return "Finished.";
+  // Not twice: "Waiting for labels. Next: wait for labels of …".
+  if (status.next_step.startsWith("wait for")) return `Waiting${status.next_step.slice("wait".length)}.`;
   const stage = status.stage.replaceAll("-", " ");
   return `${stage[0].toUpperCase()}${stage.slice(1)}. Next: ${status.next_step}.`;
 }
 
+export const MODEL = "model.zip";
 const PROMISES = {
   inside: "selections stay inside: models, cuts and the plan are released; who is labelled, and how many, is not",
   released: "selections are released too: models, and which records are labelled",
@@ -46,11 +49,13 @@ export function showPublic(status, base, files, baseline = "") {
     if (image.getAttribute("src") !== address) image.src = address;
     $("held-out").textContent = measured.at(-1);
   }
-  showFiles("public-downloads", base, files);
+  // Before the first model there is none to download.
+  const made = files.filter(([file]) => file !== MODEL || status.phases_done > 0);
+  showFiles("public-downloads", base, made);
 }
 
 export function showFiles(id, base, files) {
-  if ($(id).childElementCount > 0 && $(id).dataset.base === base) return;
+  if ($(id).childElementCount === files.length && $(id).dataset.base === base) return;
   $(id).dataset.base = base;
   $(id).replaceChildren(
     ...files.map(([file, words]) => {

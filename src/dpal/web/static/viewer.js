@@ -34,6 +34,7 @@ export class Viewer {
   }
 
   draw() {
+    this.element.classList.toggle("zoomed", this.scale > 1);
     this.image.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.scale})`;
   }
 
