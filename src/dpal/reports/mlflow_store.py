@@ -33,6 +33,8 @@ DEFAULT_EXPERIMENT = "dpal"
 CERTIFICATE, MODEL_FOLDER, MODEL = "certificate.json", "model", "model.safetensors"
 _FINISHED, _SQLITE, _SERVERS = "FINISHED", "sqlite:///", ("http", "https")
 _ALLOWED = "a folder, sqlite:///FILE.db in a folder that exists, or the address of an MLflow server (http, https)"
+# It tells its makers nothing, and prints nothing in between.
+_QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 # Unless the environment says otherwise: MLflow itself would try a server that is not there for minutes.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
 
@@ -112,7 +114,7 @@ def write_to_mlflow(
 
 def require_mlflow() -> Any:
     """The package, imported so that it tells nobody about its use."""
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ.update(_QUIET)
     for name, value in _PATIENCE.items():
         os.environ.setdefault(name, value)
     # A store in SQLite needs these; without them MLflow's own words would not say so.
