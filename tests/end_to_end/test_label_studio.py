@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from browser import chromium, needs_chromium
 from command_line import dpal
 from label_studio_server import PASSWORD, PROGRAM, TOKEN, USER, Server, label_studio, migrated
 from labelled_in_browser import CLASSES, truth, write_campaign
+from losing_proxy import losing_proxy
 
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import Answered
@@ -39,12 +40,13 @@ def server(tmp_path: Path, template: Path) -> Generator[Server]:
         yield running
 
 
-def made(folder: Path, server: Server, kind: str, **changed: object) -> Path:
+def made(folder: Path, url: str, kind: str, *, plan: Mapping[str, object] | None = None, **changed: object) -> Path:
     """A campaign whose labels come from the server, and which waits for its first ones."""
     config = write_campaign(folder, kind)
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
     (folder / "token").write_text(TOKEN + "\n")
-    document["labels"] = {"source": "label-studio", "url": server.url, "token": str(folder / "token"), **changed}
+    document["labels"] = {"source": "label-studio", "url": url, "token": str(folder / "token"), **changed}
+    document["plan"] |= plan or {}
     config.write_text(yaml.safe_dump(document), encoding="utf-8")
     assert dpal("init", "c", "--config", config.name, cwd=folder).returncode == 0
     assert dpal("run", "c", cwd=folder).returncode == 3
@@ -91,29 +93,86 @@ def require_no_token(folder: Path, *texts: str) -> None:
     assert not any(TOKEN in text for text in texts)
 
 
-@pytest.mark.parametrize("kind", ["images", "texts", "several-labels", "units"])
-def test_a_whole_campaign_with_run_wait(tmp_path: Path, server: Server, kind: str) -> None:
-    """Two queries; `dpal run --wait` sends, polls and goes on by itself."""
-    if kind == "texts":
-        pytest.importorskip("transformers")
-    folder = made(tmp_path, server, kind)
-    known = answers(folder, kind)
+def run_and_label(folder: Path, server: Server, label: Callable[[int, dict[str, Any]], None]) -> tuple[int, str]:
+    """`dpal run --wait`, while people label each task once, by round; how many tasks there were, and what it said."""
     command = [sys.executable, "-m", "dpal", "run", str(folder), "--wait"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done: set[int] = set()
     try:
-        deadline = time.monotonic() + 180
-        done: set[int] = set()
+        deadline = time.monotonic() + 300
         while run.poll() is None:
             assert time.monotonic() < deadline
-            for project in server.projects():
+            for number, project in enumerate(server.projects()):
                 for task in server.tasks(project["id"]):
                     if task["id"] not in done:
                         done.add(task["id"])
-                        server.annotate(task, choices(known[task["data"]["dpal_name"]]))
+                        label(number, task)
             time.sleep(1)
     finally:
         run.kill()
         printed = run.communicate()[0]
+    return len(done), printed
+
+
+def test_two_queries_with_all_that_goes_wrong(tmp_path: Path, server: Server) -> None:
+    """Skips, edits of an earlier round, lost replies, and a server that is killed in mid-round, in one campaign."""
+    with losing_proxy(server.url) as (url, lost):
+        folder = made(tmp_path, url, "images", plan={"query_sizes": [6, 4]})
+        known, rounds = answers(folder, "images"), list[list[str]]()
+        wrong: list[dict[str, Any]] = []
+
+        def label(number: int, task: dict[str, Any]) -> None:
+            name = str(task["data"]["dpal_name"])
+            rounds.extend([] for _ in range(number + 1 - len(rounds)))
+            rounds[number].append(name)
+            right = int(str(known[name]))
+            match number, len(rounds[number]):
+                case 0, 1:
+                    wrong.append(server.annotate(task, [CLASSES[1 - right]]))
+                    return
+                case 0, 2:
+                    server.annotate(task, [], skip=True)
+                    return
+                case 1, 1:
+                    # The first round is over, and its first answer is changed.
+                    server.change(wrong[0], choices(known[rounds[0][0]]))
+                case 1, 4:
+                    server.stop(signal.SIGKILL)
+                    server.start()
+                case _:
+                    pass
+            server.annotate(task, [CLASSES[right]])
+
+        count, printed = run_and_label(folder, server, label)
+    campaign = Campaign(folder)
+    state = campaign.state()
+    assert state.finished, printed
+    assert [len(names) for names in rounds] == [8, 6, 4] and len(server.projects()) == 3
+    by_name = campaign.identify([name for names in rounds for name in names])
+    given = {name: state.answers[str(record)] for name, record in by_name.items()}
+    assert given == {**{name: known[name] for name in by_name}, rounds[0][1]: "skip"}
+    # Every answer once, and the one that was changed a second time.
+    assert len(require_each_answer_once(folder)) == count + 1
+    # The server did what it was asked, and nobody heard of it: each project, and the tasks of each.
+    assert lost[0] == "POST /api/projects" and len(lost) == 4
+    assert "did not answer POST" in printed
+    assert campaign.verify().holds
+    require_no_token(folder, printed)
+
+
+@pytest.mark.parametrize("kind", ["texts", "several-labels", "units"])
+def test_a_whole_campaign_with_run_wait(tmp_path: Path, server: Server, kind: str) -> None:
+    """`dpal run --wait` sends, polls and goes on by itself: two queries with texts, one with the others."""
+    if kind == "texts":
+        pytest.importorskip("transformers")
+    queries = [6, 4] if kind == "texts" else [6]
+    folder = made(tmp_path, server.url, kind, plan={"query_sizes": queries})
+    known = answers(folder, kind)
+
+    def label(number: int, task: dict[str, Any]) -> None:
+        server.annotate(task, choices(known[task["data"]["dpal_name"]]))
+
+    count, printed = run_and_label(folder, server, label)
     campaign = Campaign(folder)
     state = campaign.state()
     assert state.finished, printed
@@ -123,17 +182,17 @@ def test_a_whole_campaign_with_run_wait(tmp_path: Path, server: Server, kind: st
             answer = state.answers[record_id]
             assert (list(answer) if isinstance(answer, tuple) else answer) == truth(kind, record_id)
     opinions = require_each_answer_once(folder)
-    assert len(opinions) == len(done) and {opinion["person"] for opinion in opinions} == {f"{USER} (Label Studio)"}
+    assert len(opinions) == count and {opinion["person"] for opinion in opinions} == {f"{USER} (Label Studio)"}
     # When it was said there, not when it came here.
     assert all(re.match(r"20\d\d-", opinion["at"]) for opinion in opinions)
-    assert len(server.projects()) == 2
+    assert len(server.projects()) == 1 + len(queries)
     require_no_token(folder, printed)
     report = dpal("report", "c", "--to", "r.html", cwd=tmp_path)
     assert report.returncode == 0 and TOKEN not in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_skips_edits_and_a_restart_in_mid_round(tmp_path: Path, server: Server) -> None:
-    folder = made(tmp_path, server, "images")
+    folder = made(tmp_path, server.url, "images")
     known = answers(folder, "images")
     assert synced(folder)["tasks_added"] == 8
     # Again: nothing twice.
@@ -170,7 +229,7 @@ def test_skips_edits_and_a_restart_in_mid_round(tmp_path: Path, server: Server) 
 
 def test_answers_to_requests_that_get_lost(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every request that makes something is done by the server, and its answer never arrives."""
-    folder = made(tmp_path, server, "images")
+    folder = made(tmp_path, server.url, "images")
     monkeypatch.setenv("LABEL_STUDIO_TOKEN", TOKEN)
     request, lost = httpx.request, []
 
@@ -193,7 +252,7 @@ def test_answers_to_requests_that_get_lost(tmp_path: Path, server: Server, monke
 
 
 def test_projects_are_removed_if_the_operator_wants(tmp_path: Path, server: Server) -> None:
-    folder = made(tmp_path, server, "images", remove_projects=True)
+    folder = made(tmp_path, server.url, "images", remove_projects=True)
     known = answers(folder, "images")
     synced(folder)
     for task in server.tasks(server.projects()[0]["id"]):
@@ -206,7 +265,7 @@ def test_projects_are_removed_if_the_operator_wants(tmp_path: Path, server: Serv
 
 
 def test_mistakes_are_said_and_tokens_are_not(tmp_path: Path, server: Server) -> None:
-    folder = made(tmp_path, server, "images")
+    folder = made(tmp_path, server.url, "images")
     (tmp_path / "token").write_text("f" * 40)
     refused = dpal("labels", "sync", "c", cwd=tmp_path)
     assert refused.returncode == 2 and "refuses the token" in refused.stderr and "ffff" not in refused.stderr
@@ -222,23 +281,49 @@ def test_mistakes_are_said_and_tokens_are_not(tmp_path: Path, server: Server) ->
 
 
 @needs_chromium
-def test_someone_labels_on_its_own_page(tmp_path: Path, server: Server) -> None:
-    folder = made(tmp_path, server, "images")
-    synced(folder)
-    (project,) = server.projects()
+def test_a_whole_campaign_on_its_own_page(tmp_path: Path, server: Server) -> None:
+    """Two queries, each record shown, answered by key or skipped, in Chromium; what the server keeps is what counts."""
+    folder = made(tmp_path, server.url, "images", plan={"initial_size": 4, "query_sizes": [2, 2]})
+    said = 0
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(f"{server.url}/user/login/")
         page.fill("input[name=email]", USER)
         page.fill("input[name=password]", PASSWORD)
         page.click("button[type=submit]")
-        page.goto(f"{server.url}/projects/{project['id']}/data?labeling=1")
-        for _ in range(2):
-            page.wait_for_function("() => [...document.images].some(one => one.naturalWidth === 10)", timeout=60_000)
-            page.keyboard.press("1")
-            page.wait_for_timeout(500)
-            page.keyboard.press("Control+Enter")
-            page.wait_for_timeout(2500)
-    result = synced(folder)
-    assert result["answers"] == 2 and result["problems"] == []
-    assert sorted(map(str, Campaign(folder).state().answers.values())) == ["0", "0"]
+        for asked in (4, 2, 2):
+            assert synced(folder)["tasks_added"] == asked
+            project = server.projects()[-1]["id"]
+            page.goto(f"{server.url}/projects/{project}/data?labeling=1")
+            for number in range(asked):
+                page.wait_for_function(
+                    "() => [...document.images].some(one => one.naturalWidth === 10)", timeout=60_000
+                )
+                if number == 3:
+                    page.keyboard.press("Control+Space")
+                else:
+                    page.keyboard.press(str(1 + number % 2))
+                    page.wait_for_timeout(500)
+                    page.keyboard.press("Control+Enter")
+                deadline = time.monotonic() + 30
+                while sum(bool(task["annotations"]) for task in server.tasks(project)) <= number:
+                    assert time.monotonic() < deadline
+                    page.wait_for_timeout(200)
+                page.wait_for_timeout(1500)
+            result = synced(folder)
+            said += asked
+            assert (result["answers"], result["problems"], result["waiting_for_labels"]) == (asked, [], 0)
+            assert dpal("run", "c", cwd=tmp_path).returncode == (0 if said == 8 else 3)
+    campaign = Campaign(folder)
+    kept = {
+        task["data"]["dpal_name"]: "skip"
+        if (annotation := task["annotations"][0])["was_cancelled"]
+        else CLASSES.index(annotation["result"][0]["value"]["choices"][0])
+        for project in server.projects()
+        for task in server.tasks(project["id"])
+    }
+    by_name = campaign.identify(list(kept))
+    assert {name: campaign.state().answers[str(record)] for name, record in by_name.items()} == kept
+    assert sorted(map(str, kept.values())) == ["0"] * 4 + ["1"] * 3 + ["skip"]
+    assert len(require_each_answer_once(folder)) == said == 8
+    assert campaign.state().finished and campaign.verify().holds

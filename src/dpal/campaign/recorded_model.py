@@ -104,7 +104,8 @@ def export_model(
     write_whole(path, learner.export)
     scaling = {"mean": config.training.pixel_mean, "deviation": config.training.pixel_deviation}
     card = {
-        "file": str(file),
+        # Its name alone: what an export says is passed on.
+        "file": file.name,
         "sha256": digest(path),
         "phase": state.trained[-1].phase + 1,
         "of_phases": status.phases,

@@ -89,11 +89,15 @@ WAITING = "waiting-for-labels"
 FINISHED = "finished"
 # The newest model is no better than chance, and nobody has said to go on.
 STOPPED = "stopped-at-chance"
-_MOVED = ("asked", "retired", "last_day")
+# Nothing is charged yet; a step can begin; a step is charged and was interrupted, or is running.
+PLANNED, READY, INTERRUPTED = "planned", "ready", "interrupted"
+STAGES = (PLANNED, READY, INTERRUPTED, WAITING, STOPPED, FINISHED)
+# Numbers that are public or internal, by the promise.
+MOVED = ("asked", "retired", "last_day")
 
 
 def _without_moved(document: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in document.items() if value is not None or name not in _MOVED}
+    return {name: value for name, value in document.items() if value is not None or name not in MOVED}
 
 
 def status_of(folder: Path, state: State, plan: Plan) -> Status:
@@ -168,7 +172,7 @@ def _stage(step: Step, state: State) -> str:
         case WaitForLabels():
             return WAITING
         case _:
-            return "planned" if not state.charges else "interrupted" if state.open_charge else "ready"
+            return PLANNED if not state.charges else INTERRUPTED if state.open_charge else READY
 
 
 def _words(step: Step) -> str:

@@ -145,8 +145,25 @@ def give_up(
     console.print(f"Continue with: dpal run {escape(str(campaign))}", highlight=False)
 
 
+def _print_schema(wanted: bool) -> None:
+    if wanted:
+        from dpal.campaign.status_schema import status_schema
+
+        typer.echo(json.dumps(status_schema(), indent=2, ensure_ascii=False))
+        raise typer.Exit
+
+
 @app.command()
-def status(campaign: Folder, as_json: AsJson = False) -> None:
+def status(
+    campaign: Folder,
+    as_json: AsJson = False,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema", help="Print the JSON schema of what --json prints.", is_eager=True, callback=_print_schema
+        ),
+    ] = False,
+) -> None:
     """Show where a campaign stands: what is done, what is next, what was spent. Works while it runs."""
     opened = Campaign(campaign)
     current, running = opened.status(), opened.running()

@@ -4,6 +4,7 @@ Label Studio tasks. Each has the questions, what shows them, and a place for the
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,11 @@ from typing import Any
 from dpal.imports import optional
 from dpal.labels.answers import NO_LABEL
 from dpal.labels.label_studio import labelling_interface, task_of
+
+# What a workbook, which is XML, cannot hold; and how much fits into a cell.
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MOST_IN_A_CELL = 32_767
+_CUT = " … (the rest does not fit into a cell)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +115,15 @@ def _write_excel(sheet: Sheet, folder: Path) -> Path:
 
 def _rows_of(sheet: Sheet, columns: dict[str, list[str]]) -> list[list[str]]:
     return [
-        [line.name, *(column[row] for column in columns.values()), *("" for _ in sheet.answers)]
+        [line.name, *(_in_a_cell(column[row]) for column in columns.values()), *("" for _ in sheet.answers)]
         for row, line in enumerate(sheet.lines)
     ]
+
+
+def _in_a_cell(text: str) -> str:
+    """With a mark where a character cannot be shown, and where the end is missing."""
+    text = _NOT_IN_XML.sub("\ufffd", text)
+    return text if len(text) <= _MOST_IN_A_CELL else text[: _MOST_IN_A_CELL - len(_CUT)] + _CUT
 
 
 def _choices(book: Any, classes: tuple[str, ...]) -> str | None:

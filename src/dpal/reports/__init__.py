@@ -9,5 +9,6 @@ Reading order:
 - `html_pages`: Jinja2 templates (in `templates/`), always escaped
 - `campaign_data`, `campaign_report`: the report of one campaign, as data and as a page
 - `comparison`, `comparison_report`: several campaigns side by side
+- `tracked_facts`, `mlflow_store`: what an experiment tracker is told, and where it goes
 - `certificate`, `signature`: the document and who signed it; `certificate_pdf`, `certificate_files`: its two files
 """

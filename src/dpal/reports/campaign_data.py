@@ -31,7 +31,7 @@ def report_data(folder: Path | str, *, internal: bool = True) -> dict[str, Any]:
     verification = campaign.verify(recompute=None)
     state, plan, status = campaign.state(), campaign.plan, campaign.status()
     internal_counts, words = asdict(status.internal), WORDS[plan.setting.promise]
-    config = _without_folders(campaign.config.model_dump(mode="json"))
+    config = _without_folders(_without_addresses(campaign.config.model_dump(mode="json")))
     return {
         "dpal_version": __version__,
         "campaign": Path(folder).resolve().name,
@@ -97,6 +97,13 @@ def _public_status(status: Status) -> dict[str, object]:
         # Whether anyone was asked, and whether all answers are there, depends on what was asked for.
         public |= {"stage": "labelling or training", "next_step": following}
     return public
+
+
+def _without_addresses(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration without whom it tells and where people label: addresses and commands may be secrets."""
+    labels = config.get("labels")
+    kept = {name: value for name, value in config.items() if name not in ("events", "labels")}
+    return kept | ({} if labels is None else {"labels": {"source": labels["source"]}})
 
 
 def _without_folders(config: dict[str, Any]) -> dict[str, Any]:

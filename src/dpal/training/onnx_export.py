@@ -67,6 +67,8 @@ def export_onnx(path: Path, model: nn.Module, form: Mapping[str, Any], scaling: 
         model.train(was_training)
     if program is None:
         raise DpalError("This model cannot be written as ONNX. Its weights can: leave --onnx out. Nothing was written.")
+    # The exporter notes where in whose source files each node comes from: what an export says is passed on.
+    optional("onnx_ir.passes.common", extra="onnx").ClearMetadataAndDocStringPass()(program.model)
     program.save(str(path))
 
 

@@ -63,6 +63,8 @@ def test_commands_that_need_nothing_heavy_load_nothing_heavy(desk: Path, words: 
         ("torch", "train", ("run", "c")),
         ("torch", "train", ("demo", "--folder", "demo")),
         ("torch", "train", ("export-model", "c", "--to", "m.safetensors")),
+        ("mlflow", "mlflow", ("export", "mlflow", "c", "--to", "tracking")),
+        ("sqlalchemy", "mlflow", ("export", "mlflow", "c", "--to", "tracking")),
         ("safetensors", "train", ("run", "c")),
         ("matplotlib", "plots", ("demo", "--folder", "demo")),
         ("matplotlib", "plots", ("certificate", "c", "--to", "c.pdf")),

@@ -4,6 +4,9 @@ import csv
 import json
 import shutil
 import subprocess
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 from dpal.data import Pool, from_arrays
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, LabelsRefused
-from dpal.labels.answers import CANNOT_TELL, SKIPPED
+from dpal.labels.answers import CANNOT_TELL, NO_LABEL, SKIPPED
 from dpal.labels.label_files import Question, read_label_file, write_label_files
 from dpal.labels.label_sheets import WRITERS, harmless
 from dpal.labels.public_names import OwnNames
@@ -50,14 +53,14 @@ def cells(answer: object, columns: int) -> list[str]:
     return [str(answer), *("" for _ in range(columns - 1))]
 
 
-def chosen(targets: list[float]) -> list[str]:
-    return [name for name, on in zip(CLASSES, targets, strict=True) if on]
+def chosen(targets: list[float], classes: Sequence[str]) -> list[str]:
+    return [name for name, on in zip(classes, targets, strict=True) if on]
 
 
-def fill_csv(file: Path, answers: dict[str, Any]) -> None:
+def fill_csv(file: Path, answers: dict[str, Any], classes: Sequence[str] = CLASSES) -> None:
     with file.open(newline="", encoding="utf-8-sig") as lines:
         header, *rows = list(csv.reader(lines))
-    count = len(header) - header.index("label" if "label" in header else CLASSES[0])
+    count = len(header) - header.index("label" if "label" in header else classes[0])
     with file.open("w", newline="", encoding="utf-8") as lines:
         writer = csv.writer(lines)
         writer.writerow(header)
@@ -65,14 +68,14 @@ def fill_csv(file: Path, answers: dict[str, Any]) -> None:
             writer.writerow([*row[:-count], *(cells(answers[row[0]], count) if row[0] in answers else [""] * count)])
 
 
-def fill_excel(file: Path, answers: dict[str, Any]) -> None:
+def fill_excel(file: Path, answers: dict[str, Any], classes: Sequence[str] = CLASSES) -> None:
     """As spreadsheets save it: numbers as numbers."""
     import openpyxl
 
     book = openpyxl.load_workbook(file)
     table = book["labels"]
     header = [cell.value for cell in table[1]]
-    first = header.index("label" if "label" in header else CLASSES[0])
+    first = header.index("label" if "label" in header else classes[0])
     for row in table.iter_rows(min_row=2):
         if row[0].value in answers:
             for cell, text in zip(row[first:], cells(answers[row[0].value], len(header) - first), strict=True):
@@ -80,23 +83,24 @@ def fill_excel(file: Path, answers: dict[str, Any]) -> None:
     book.save(file)
 
 
-def fill_json_lines(file: Path, answers: dict[str, Any]) -> None:
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+def fill_json_lines(file: Path, answers: dict[str, Any], classes: Sequence[str] = CLASSES) -> None:
+    # Lines end with a line feed; a text may have other separators in it.
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     for line in lines:
         given = answers.get(line["id"])
         line["label"] = (
-            [name for name, on in zip(CLASSES, given, strict=True) if on] if isinstance(given, list) else given
+            [name for name, on in zip(classes, given, strict=True) if on] if isinstance(given, list) else given
         )
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
 
-def fill_coco(file: Path, answers: dict[str, Any]) -> None:
+def fill_coco(file: Path, answers: dict[str, Any], classes: Sequence[str] = CLASSES) -> None:
     document = json.loads(file.read_text(encoding="utf-8"))
     numbers = {category["name"]: category["id"] for category in document["categories"]}
     for image in document["images"]:
         given = answers.get(image["question"], [])
         names = (
-            [name for name, on in zip(CLASSES, given, strict=True) if on]
+            [name for name, on in zip(classes, given, strict=True) if on]
             if isinstance(given, list) and given
             else given
         )
@@ -107,7 +111,7 @@ def fill_coco(file: Path, answers: dict[str, Any]) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-def fill_label_studio(file: Path, answers: dict[str, Any]) -> None:
+def fill_label_studio(file: Path, answers: dict[str, Any], classes: Sequence[str] = CLASSES) -> None:
     """As its export has it; an earlier answer of each task was corrected."""
     tasks = json.loads(file.read_text(encoding="utf-8"))
     for number, task in enumerate(tasks, start=1):
@@ -115,10 +119,10 @@ def fill_label_studio(file: Path, answers: dict[str, Any]) -> None:
         given = answers.get(task["data"]["dpal_name"])
         if given is None:
             continue
-        names = chosen(given) if isinstance(given, list) else [given]
+        names = chosen(given, classes) if isinstance(given, list) else [given]
         names = ["cannot tell"] if given == CANNOT_TELL else [] if given == SKIPPED else names
         result = [{"from_name": "label", "to_name": "image1", "type": "choices", "value": {"choices": names}}]
-        earlier = [{"from_name": "label", "value": {"choices": [CLASSES[0]]}}]
+        earlier = [{"from_name": "label", "value": {"choices": [classes[0]]}}]
         task["annotations"] = [
             {"id": 9, "was_cancelled": given == SKIPPED, "result": result, "updated_at": "2026-02-02T00:00:00Z"},
             {"id": 8, "was_cancelled": False, "result": earlier, "updated_at": "2026-01-01T00:00:00Z"},
@@ -179,6 +183,17 @@ def test_a_workbook_runs_nothing_and_offers_the_classes(tmp_path: Path) -> None:
     (rule,) = table.data_validations.dataValidation
     assert rule.formula1 == "answers!$A$1:$A$5"
     assert [cell.value for cell in book["answers"]["A"]] == [*CLASSES, SKIPPED, CANNOT_TELL]
+
+
+def test_a_cell_says_what_it_cannot_hold(tmp_path: Path) -> None:
+    import openpyxl
+
+    of = pool(False, "texts")
+    rows = [("a\x08b\uffffc", "x" * 40_000), *of.records.texts[1:]]
+    of = replace(of, records=TextRecords(rows))
+    book = openpyxl.load_workbook(exported(tmp_path / "out", of, "xlsx"))
+    _, first, second, _ = (cell.value for cell in book["labels"][2])
+    assert first == "a\ufffdb\ufffdc" and len(second) == 32_767 and second.endswith("does not fit into a cell)")
 
 
 def test_label_studio_gets_its_interface(tmp_path: Path) -> None:
@@ -261,32 +276,59 @@ TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max
 )
 
 
-@settings(max_examples=40, deadline=None)
+ANY = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
+
+
+@settings(max_examples=120, deadline=None)
 @given(
-    classes=st.lists(TEXT, min_size=2, max_size=4, unique_by=lambda text: text.casefold()),
-    kind=st.sampled_from(["csv", "jsonl", "xlsx"]),
+    classes=st.lists(
+        TEXT, min_size=2, max_size=4, unique_by=lambda text: unicodedata.normalize("NFC", text).casefold()
+    ),
+    kind=st.sampled_from(sorted(WRITERS)),
+    several=st.booleans(),
+    are_texts=st.booleans(),
     data=st.data(),
 )
-def test_any_classes_come_back(
-    tmp_path_factory: pytest.TempPathFactory, classes, kind: str, data: st.DataObject
+def test_any_classes_and_answers_come_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    classes: list[str],
+    kind: str,
+    several: bool,
+    are_texts: bool,
+    data: st.DataObject,
 ) -> None:
-    images = np.zeros((len(IDS), 1, 8, 8), dtype=np.uint8)
+    """Every form, one class per record or several, skips and no answer yet, any words in classes and records."""
     try:
-        of = from_arrays(images, classes=classes, ids=IDS)
-    except Exception:
+        if are_texts and kind != "coco":
+            rows = data.draw(st.lists(st.tuples(ANY, ANY), min_size=len(IDS), max_size=len(IDS)))
+            of = Pool(
+                name="n",
+                ids=np.asarray(IDS),
+                records=TextRecords(rows),
+                classes=tuple(classes),
+                multi_label=several,
+            )
+        else:
+            images = np.zeros((len(IDS), 1, 8, 8), dtype=np.uint8)
+            of = from_arrays(images, classes=classes, ids=IDS, multi_label=several)
+    except InvalidArgument:
+        # Classes that look the same to a person are refused when the pool is made.
         return
-    answers = {name: data.draw(st.sampled_from(classes)) for name in IDS}
+    label = (
+        st.lists(st.sampled_from([0.0, 1.0]), min_size=len(classes), max_size=len(classes))
+        if several
+        else st.sampled_from(classes)
+    )
+    given_answers = data.draw(st.dictionaries(st.sampled_from(IDS), label | st.sampled_from([SKIPPED, CANNOT_TELL])))
     file = exported(tmp_path_factory.mktemp("any") / "out", of, kind)
-    if kind == "xlsx":
-        import openpyxl
-
-        book = openpyxl.load_workbook(file)
-        for row in book["labels"].iter_rows(min_row=2):
-            row[-1].value, row[-1].data_type = answers[row[0].value], "s"
-        book.save(file)
-    else:
-        FILL[kind](file, answers) if kind == "jsonl" else fill_csv(file, answers)
-    assert answers_in(file, of) == {name: of.classes.index(answer) for name, answer in answers.items()}
+    assert answers_in(file, of) == {}
+    FILL[kind](file, given_answers, of.classes)
+    assert answers_in(file, of) == {
+        name: tuple(answer) if isinstance(answer, list) else answer if answer in NO_LABEL else classes.index(answer)
+        for name, answer in given_answers.items()
+        # There, none of the classes and no answer yet look the same.
+        if not (kind == "coco" and isinstance(answer, list) and not any(answer))
+    }
 
 
 SOFFICE = shutil.which("soffice") or shutil.which("libreoffice")

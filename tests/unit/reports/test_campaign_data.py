@@ -2,17 +2,35 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from small_campaigns import create, linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
 from dpal.errors import InvalidArgument
 from dpal.reports.campaign_data import report_data
+from dpal.reports.campaign_report import write_report
 
 
 def test_paths_of_the_machine_are_not_shown(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     create(folder)
     assert str(tmp_path) not in json.dumps(report_data(folder))
+
+
+def test_addresses_and_commands_are_not_shown(tmp_path: Path) -> None:
+    """A webhook's address is often a secret itself, and so may be what a command is called with."""
+    folder = tmp_path / "c"
+    create(folder)
+    document = yaml.safe_load((folder / "campaign.yaml").read_text(encoding="utf-8"))
+    document["labels"] = {"source": "label-studio", "url": "http://me:SECRET@127.0.0.1:1", "token": "/place/SECRET"}
+    document["events"] = {"webhook": "https://hooks.example/SECRET", "command": ["mail", "--password", "SECRET"]}
+    (folder / "campaign.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    for internal in (True, False):
+        data = report_data(folder, internal=internal)
+        assert "SECRET" not in json.dumps(data) and "events" not in data["configuration"]
+        assert data["configuration"]["labels"] == {"source": "label-studio"}
+        page = write_report(folder, tmp_path / f"{internal}.html", internal=internal)
+        assert "SECRET" not in page.read_text(encoding="utf-8")
 
 
 def test_the_public_part_does_not_tell_how_often_labels_came(tmp_path: Path) -> None:

@@ -61,6 +61,13 @@ def test_parts_have_their_own_names(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
 
 
+def test_nothing_of_the_machine_is_in_it(tmp_path: Path) -> None:
+    """The exporter itself would note source files and their lines."""
+    export_onnx(tmp_path / "m.onnx", SmallCNN(channels=1, classes=2), {"": part(np.uint8, 1, 8, 8)}, SCALING)
+    content = (tmp_path / "m.onnx").read_bytes()
+    assert b".py" not in content and b"File " not in content
+
+
 class Undecided(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         return values if values.sum().item() > 0 else -values
