@@ -69,7 +69,7 @@ class Effort:
 
 
 QUICK = Effort(canaries=8_000, looks=3_000, shadow_models=8)
-FULL = Effort(canaries=300_000, looks=50_000, shadow_models=64)
+FULL = Effort(canaries=200_000, looks=20_000, shadow_models=24)
 
 
 class Attack(ABC):
