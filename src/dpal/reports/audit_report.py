@@ -18,6 +18,7 @@ from dpal.reports.html_pages import inline_svg, render
 from dpal.reports.plain_words import exactly
 
 HEADINGS = ("attack", "claimed ε", "bound", "if Gaussian", "guesses", "runs", "s", "")
+_NARROW = ("attack", "claimed ε", "bound", "if Gaussian", "guesses", "")
 
 
 def json_file_of(page: Path) -> Path:
@@ -34,12 +35,13 @@ def write_audit(audit: Audit, page: Path) -> None:
 
 
 def audit_table(audit: Audit) -> Table:
-    """The findings, one attack in a row."""
+    """The findings, one attack in a row, as narrow as a terminal; the page has runs and seconds as well."""
     table = Table()
-    for heading in HEADINGS:
+    for heading in _NARROW:
         table.add_column(heading, justify="left" if heading in ("attack", "") else "right", no_wrap=True)
     for finding in audit.findings:
-        table.add_row(*_row(finding), style="bold red" if finding.broken else None)
+        cells = dict(zip(HEADINGS, _row(finding), strict=True))
+        table.add_row(*(cells[heading] for heading in _NARROW), style="bold red" if finding.broken else None)
     return table
 
 

@@ -42,7 +42,6 @@ def test_programs_get_json_alone(plan_file: Path) -> None:
         ((), "exactly one of them"),
         (("folder", "--plan", "plan.json"), "exactly one of them"),
         (("--plan", "nowhere.json"), "There is no file nowhere.json"),
-        (("nowhere",), "nowhere"),
     ],
 )
 def test_a_mistake_gets_a_sentence_and_exit_code_2(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from audited_plans import target
 from rich.console import Console
 
 from dpal.audit.attack import Effort
-from dpal.audit.audits import audit
+from dpal.audit.audits import ATTACKS, audit
 from dpal.audit.results import LIMITS, Audit, read_audit
 from dpal.errors import InvalidArgument
 from dpal.reports.audit_report import audit_table, json_file_of, write_audit
@@ -51,6 +51,9 @@ def test_names_of_files_are_escaped_and_checked(result: Audit, tmp_path: Path) -
 
 def test_the_table_fits_a_terminal(result: Audit) -> None:
     console = Console(width=80, record=True)
-    console.print(audit_table(result))
+    longest = max(ATTACKS, key=len)
+    wide = replace(result.findings[0], attack=longest, guesses=200_000, gaussian_bound=12.34, broken=True)
+    console.print(audit_table(replace(result, findings=(*result.findings, wide))))
     text = console.export_text()
+    assert longest in text and "200,000" in text and "BROKEN" in text
     assert "training" in text and "within" in text and "…" not in text
