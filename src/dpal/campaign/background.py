@@ -15,6 +15,8 @@ from dpal.errors import CampaignBusy
 
 _SHOWN_BYTES = 4000
 _START_SECONDS = 20.0
+# The process that was started last for each folder: on a busy machine it can be long until others see that it runs.
+_started: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 def start_run(folder: Path, *, go_on: bool = False) -> None:
@@ -25,7 +27,9 @@ def start_run(folder: Path, *, go_on: bool = False) -> None:
 
 
 def _start(folder: Path, *, go_on: bool) -> None:
-    if running := writer_of(folder) or (progress_of(folder) and "Another process"):
+    last = _started.get(folder.absolute())
+    is_starting = last is not None and last.poll() is None
+    if running := writer_of(folder) or ((is_starting or progress_of(folder)) and "Another process"):
         raise CampaignBusy(f"{running} is running this campaign already. Nothing was started.")
     command = [sys.executable, "-m", "dpal", "run", str(folder), "--wait", *(["--go-on"] if go_on else [])]
     log = folder / RUN_LOG
@@ -34,6 +38,7 @@ def _start(folder: Path, *, go_on: bool) -> None:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and program, and a folder we were given
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
+    _started[folder.absolute()] = process
     # Whoever started it notes its end, so that it does not stay behind as a process that is dead and still there.
     threading.Thread(target=process.wait, daemon=True).start()
     deadline = time.monotonic() + _START_SECONDS

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dpal.campaign import background
 from dpal.campaign.background import last_output, start_run
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.config import checked_config
@@ -52,3 +53,17 @@ def test_what_went_wrong_can_be_read(tmp_path: Path) -> None:
     start_run(tmp_path)
     wait_for(lambda: "is not a campaign" in last_output(tmp_path))
     assert progress_of(tmp_path) is None
+
+
+def test_a_second_click_starts_nothing_while_the_first_is_not_seen_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_START_SECONDS", 0.0)
+    start_run(tmp_path)
+    with pytest.raises(CampaignBusy, match="running this campaign already"):
+        start_run(tmp_path)
+    wait_for(lambda: "is not a campaign" in last_output(tmp_path))
+    # Once it has ended, it can be started again.
+    wait_for(lambda: background._started[tmp_path].poll() is not None)
+    start_run(tmp_path)
+    wait_for(lambda: background._started[tmp_path].poll() is not None)
