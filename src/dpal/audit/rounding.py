@@ -140,7 +140,8 @@ def moves(construction: Construction, target: Target) -> NDArray[np.float64]:
     """How far the last record, or unit, moves the sum in each variant, at least: what rounding may add is taken off.
 
     Against a blank in its seat, as the promise has it; and against nobody there at all where that leaves the number of
-    batches as it is: with another number, all others have other seats, which is no move of this record.
+    batches as it is. With another number all others get other seats: what that may do is an assumption
+    (docs/maths/floating-point.md).
     """
     others = list(range(construction.others))
     there = _released(construction, [*others, len(others)], target)
