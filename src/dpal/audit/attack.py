@@ -68,7 +68,7 @@ class Effort:
         return replace(self, seed=seed)
 
 
-QUICK = Effort(canaries=8_000, looks=3_000, shadow_models=8)
+QUICK = Effort(canaries=8_000, looks=4_000, shadow_models=8)
 FULL = Effort(canaries=200_000, looks=20_000, shadow_models=24)
 
 

@@ -29,6 +29,8 @@ from dpal.training.sources import TensorSource
 # Coordinates without any record's gradient show how large the noise is, to about six percent.
 _SILENT = 500
 _CROWD = 3
+# Of so many steps one is for learning what to look at.
+_EVERY = 4
 
 
 class LoneCanaryAttack(Attack):
@@ -49,8 +51,9 @@ class LoneCanaryAttack(Attack):
         epsilon = target.plan.setting.certifier.epsilon(history.training[0], delta)
         randomness, runs = randomness_of(effort, stream=4), max(16, effort.looks // 2)
         seen = [_features(target, noise, runs, there, randomness) for there in (True, False)]
-        learn, trial = ([side[half::2] for side in seen] for half in (0, 1))
-        direction = _telling_apart(*learn)
+        to_learn = np.arange(runs) % _EVERY == 0
+        direction = _telling_apart(*(side[to_learn] for side in seen))
+        trial = [side[~to_learn] for side in seen]
         return finding(
             self,
             Claim.of_history(history, epsilon=epsilon, delta=delta),
