@@ -20,4 +20,4 @@ def test_no_attack_gets_beyond_its_claim(plan: str) -> None:
     result = audit(target(**PLANS[plan]), QUICK)
     assert not result.is_broken, result.verdict
     assert all(finding.epsilon_bound < finding.claimed_epsilon for finding in result.findings)
-    assert result.strongest.epsilon_bound > 0.3 * result.claimed_epsilon
+    assert result.strongest is not None and result.strongest.epsilon_bound > 0.3 * result.claimed_epsilon

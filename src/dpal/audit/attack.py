@@ -105,6 +105,7 @@ def finding(
     one_run: bool = False,
     independent: bool = True,
     gaussian: bool = True,
+    is_about_plan: bool = True,
     note: str = "",
 ) -> Finding:
     """What evidence about canaries that were there, and about others that were not, says of a claim.
@@ -125,6 +126,7 @@ def finding(
             delta=claim.delta,
             epsilon_bound=one_run_bound(present, absent, delta=claim.delta, risk=RISK),
             broken=_broken_in_one_run(claim, present, absent),
+            is_about_plan=is_about_plan,
             guesses=len(present) + len(absent),
             runs=runs,
             seconds=seconds,
@@ -150,6 +152,7 @@ def finding(
         epsilon_bound=bound,
         gaussian_bound=None if mu is None else gaussian_epsilon(mu, claim.delta) if claim.delta > 0 else None,
         broken=broken,
+        is_about_plan=is_about_plan,
         guesses=len(present) + len(absent),
         runs=runs,
         seconds=seconds,

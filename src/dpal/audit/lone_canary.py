@@ -61,6 +61,7 @@ class LoneCanaryAttack(Attack):
             trial[1] @ direction,
             runs=2 * runs,
             seconds=time.monotonic() - start,
+            is_about_plan=False,
         )
 
 

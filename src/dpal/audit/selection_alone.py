@@ -44,6 +44,7 @@ class CutAttack(Attack):
             runs=2 * looks,
             seconds=time.monotonic() - start,
             gaussian=False,
+            is_about_plan=False,
         )
 
 
@@ -88,6 +89,7 @@ class ChoiceAttack(Attack):
             runs=rounds,
             seconds=time.monotonic() - start,
             gaussian=False,
+            is_about_plan=False,
         )
 
 

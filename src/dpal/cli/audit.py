@@ -3,13 +3,16 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from dpal.cli.app import DAMAGED, STOPPED, AsJson, Force, app, require_free
 from dpal.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from dpal.audit.results import Audit
 
 
 @app.command()
@@ -65,9 +68,13 @@ def audit(
         typer.echo(json.dumps(result.to_json(), indent=2, ensure_ascii=False))
     else:
         console.print(audit_table(result))
-        console.print(result.verdict, style="bold red" if result.is_broken else "bold green")
+        console.print(result.verdict, style=_style_of(result))
         console.print(LIMITS)
         if to is not None:
             console.print(f"written to {to} and {json_file_of(to)}", markup=False)
     if result.is_broken:
         sys.exit(DAMAGED)
+
+
+def _style_of(result: "Audit") -> str:
+    return "bold red" if result.is_broken else "bold yellow" if result.above_claim else "bold green"

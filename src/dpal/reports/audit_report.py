@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from dpal.audit.results import FALSE_ALARM, LIMITS, RISK, Audit, Finding
+from dpal.audit.results import FALSE_ALARM, LIMITS, RISK, Audit, Finding, rounded_down
 from dpal.campaign.files import write_text
 from dpal.errors import InvalidArgument
 from dpal.privacy.rounding import rounded_up
@@ -46,16 +46,17 @@ def audit_table(audit: Audit) -> Table:
 
 
 def _row(finding: Finding) -> tuple[str, ...]:
-    gaussian = "" if finding.gaussian_bound is None else f"{finding.gaussian_bound:.2f}"
+    gaussian = "" if finding.gaussian_bound is None else rounded_down(finding.gaussian_bound)
+    is_above = finding.epsilon_bound > finding.claimed_epsilon
     return (
         finding.attack,
         f"{rounded_up(finding.claimed_epsilon, 4):.4f}",
-        f"{finding.epsilon_bound:.2f}",
+        rounded_down(finding.epsilon_bound),
         gaussian,
         f"{finding.guesses:,}",
         f"{finding.runs:,}",
         f"{finding.seconds:.0f}",
-        "BROKEN" if finding.broken else "within",
+        "BROKEN" if finding.broken else "unclear" if is_above else "within",
     )
 
 
@@ -71,6 +72,7 @@ def _page(audit: Audit) -> str:
         curves=inline_svg(as_svg(_curves(audit))),
         limits=LIMITS,
         risk=exactly(RISK),
+        risk_of_strongest=exactly(audit.risk_of_strongest),
         false_alarm=exactly(FALSE_ALARM),
     )
 

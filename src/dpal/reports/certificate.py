@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpal import __version__
-from dpal.audit.results import LIMITS, RISK, Audit
+from dpal.audit.results import LIMITS, Audit, rounded_down
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import ChargedTraining
 from dpal.campaign.ledger import Ledger, mean_body, phase_of, training_body
@@ -101,14 +100,15 @@ def _audit_section(audit: Audit, plan: Plan) -> dict[str, Any]:
         raise InvalidArgument(
             "--audit", audit.plan_hash, f"an audit of this campaign's plan, {plan_hash(plan.to_json())}"
         )
-    if audit.is_broken:
+    if audit.is_broken or audit.above_claim:
         raise DpalError(f"The audit says: {audit.verdict} No certificate was written.")
+    strongest = audit.strongest
     return {
         "in_words": f"{audit.verdict} {LIMITS}",
         "attacks": [finding.attack for finding in audit.findings],
-        # Rounded down: it is a lower bound.
-        "epsilon_ruled_out": math.floor(audit.strongest.epsilon_bound * 100) / 100,
-        "bound_is_wrong_with_probability_at_most": RISK,
+        # Of the whole plan, rounded down: it is a lower bound.
+        "epsilon_ruled_out": 0.0 if strongest is None else float(rounded_down(strongest.epsilon_bound)),
+        "bound_is_wrong_with_probability_at_most": float(f"{audit.risk_of_strongest:.12g}"),
         "dpal_version": audit.dpal_version,
         "date": audit.date,
     }

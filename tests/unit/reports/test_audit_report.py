@@ -34,6 +34,17 @@ def test_the_page(result: Audit, tmp_path: Path) -> None:
     assert json.loads(json_file_of(page).read_text(encoding="utf-8"))["broken"] is False
 
 
+def test_what_each_claim_is_about_and_a_bound_above_it(result: Audit) -> None:
+    assert {finding.attack: finding.is_about_plan for finding in result.findings} == {"training": True, "cut": False}
+    first = result.findings[0]
+    above = replace(result, findings=(replace(first, epsilon_bound=first.claimed_epsilon + 0.019),))
+    console = Console(width=100, record=True)
+    console.print(audit_table(above))
+    text = console.export_text()
+    # Rounded down: a lower bound that is rounded up says more than was proven.
+    assert "unclear" in text and "within" not in text and "3.01" in text
+
+
 def test_a_broken_claim_is_red(result: Audit, tmp_path: Path) -> None:
     broken = replace(result, findings=(replace(result.findings[0], broken=True),))
     write_audit(broken, tmp_path / "audit.html")

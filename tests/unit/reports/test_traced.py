@@ -167,7 +167,7 @@ def test_what_attacks_found_is_stated_as_what_it_is(campaign: Path, tmp_path: Pa
     certificate = certificate_of(campaign, audit=result)
     section = certificate["audit"]
     assert section["in_words"] == f"{result.verdict} {LIMITS}"
-    assert section["epsilon_ruled_out"] <= result.strongest.epsilon_bound
+    assert result.strongest is not None and section["epsilon_ruled_out"] <= result.strongest.epsilon_bound
     assert fields(certificate) - traced("Fields of the certificate's JSON file") == set()
     assert untraced_lines(certificate) == set()
     shown = " ".join(text.get_text() for page in pages(certificate) for text in page.texts)
@@ -181,3 +181,11 @@ def test_what_attacks_found_is_stated_as_what_it_is(campaign: Path, tmp_path: Pa
     broken = replace(result, findings=(replace(result.findings[0], broken=True),))
     with pytest.raises(DpalError, match=r"BROKEN.*No certificate was written"):
         certificate_of(campaign, audit=broken)
+    above = replace(result, findings=(replace(result.findings[0], epsilon_bound=99.0),))
+    with pytest.raises(DpalError, match=r"UNCLEAR.*No certificate was written"):
+        certificate_of(campaign, audit=above)
+    # What was found about a single step has a claim of its own, and is not stated as a bound on the plan.
+    step = replace(result.findings[0], attack="lone-canary", epsilon_bound=50.0, claimed_epsilon=60.0)
+    step = replace(step, is_about_plan=False)
+    with_step = certificate_of(campaign, audit=replace(result, findings=(*result.findings, step)))
+    assert with_step["audit"]["epsilon_ruled_out"] == section["epsilon_ruled_out"]
