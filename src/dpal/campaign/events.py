@@ -4,6 +4,7 @@ A command gets the event as JSON on its input; a webhook gets it as a POST. Neit
 what goes wrong there is said, and nothing else.
 """
 
+import http.client
 import json
 import subprocess
 import urllib.request
@@ -56,7 +57,8 @@ class Announcer:
         for send in (self._command, self._post):
             try:
                 send(event, facts)
-            except (OSError, subprocess.SubprocessError, ValueError) as error:
+            # What answers may not even speak HTTP: those errors are a family of their own.
+            except (OSError, subprocess.SubprocessError, ValueError, http.client.HTTPException) as error:
                 self._tell(f"the event {event} could not be announced ({type(error).__name__}); the campaign goes on")
 
     def _command(self, event: str, facts: dict[str, Any]) -> None:
@@ -66,7 +68,9 @@ class Announcer:
             [*self._events.command, event],
             input=json.dumps(facts),
             text=True,
-            capture_output=True,
+            # Not read: something that it leaves running in the background would hold a pipe open.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             timeout=_SECONDS,
             check=False,
         )

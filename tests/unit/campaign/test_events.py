@@ -1,18 +1,25 @@
 """Events: a real command and a real web server are told, with public facts only, and can harm nothing."""
 
 import json
+import socket
 import sys
 import threading
+import time
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
 from command_line import dpal
 
-from dpal.campaign.config import checked_config
+from dpal.campaign import events
+from dpal.campaign.config import Events, checked_config
+from dpal.campaign.events import Announcer
+from dpal.campaign.state import State
+from dpal.campaign.status import WAITING, Status
 from dpal.errors import InvalidArgument
 
 CONFIG = """
@@ -86,17 +93,53 @@ def test_labels_are_asked_for(tmp_path: Path, webhook: tuple[str, list[dict[str,
 
 
 @pytest.mark.parametrize(
-    "events",
+    "told",
     [
         {"command": ["/nowhere/at-all"]},
         {"command": [sys.executable, "-c", "raise SystemExit(3)"]},
         {"webhook": "http://127.0.0.1:9/closed"},
     ],
 )
-def test_who_is_told_can_harm_nothing(tmp_path: Path, events: dict[str, object]) -> None:
-    made(tmp_path, events=events)
+def test_who_is_told_can_harm_nothing(tmp_path: Path, told: dict[str, object]) -> None:
+    made(tmp_path, events=told)
     done = dpal("run", "clinic", cwd=tmp_path)
     assert done.returncode == 3 and "the campaign goes on" in done.stdout
+
+
+def told_by(events: Events) -> list[str]:
+    """What is said while one event is announced of a campaign that waits."""
+    said: list[str] = []
+    status = SimpleNamespace(
+        stage=WAITING, folder="/x/clinic", phases_done=0, phases=1, epsilon_spent=0.0, epsilon_budget=8.0,
+        target_delta=1e-4, is_private=True,
+    )  # fmt: skip
+    state = cast("State", SimpleNamespace(trained=(), selected=()))
+    Announcer(events, state, tell=said.append).now(cast("Status", status), state)
+    return said
+
+
+def test_a_server_that_does_not_speak_http_can_harm_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"220 mail.clinic.example ESMTP\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        said = told_by(Events(webhook=f"http://127.0.0.1:{server.getsockname()[1]}/hook"))
+        thread.join()
+    assert len(said) == 1 and "the campaign goes on" in said[0]
+    assert "the campaign goes on" in told_by(Events(webhook="http://127.0.0.1:9/a hook"))[0]
+
+
+def test_a_command_may_leave_something_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_SECONDS", 5.0)
+    start = time.monotonic()
+    assert told_by(Events(command=["sh", "-c", "sleep 8 & exit 0"])) == []
+    assert time.monotonic() - start < 5
 
 
 def test_only_web_addresses() -> None:
