@@ -6,6 +6,7 @@ The kinds: tables (CSV with any of three separators, Excel), JSON lines, COCO, a
 import csv
 import json
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,7 @@ from typing import Any, cast
 from dpal.data.class_labels import composed
 from dpal.errors import LabelsRefused
 from dpal.imports import optional
-from dpal.labels.label_studio import NAME, answer_of, newest
+from dpal.labels.label_studio import NAME, answer_of, newest, no_label_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,12 @@ def rows_of(file: Path, classes: Sequence[str], *, multi_label: bool) -> list[Ro
     try:
         return reader(file, Wanted(tuple(classes), multi_label))
     except (csv.Error, UnicodeDecodeError) as error:
+        form, advice = ("JSON", "UTF-8") if reader in (_json_lines, _json_file) else ("a table", "CSV (UTF-8)")
         raise LabelsRefused(
-            f"{file} cannot be read as a table in UTF-8 ({error}). Save it as CSV (UTF-8). No label was taken."
+            f"{file} cannot be read as {form} in UTF-8 ({error}). Save it as {advice}. No label was taken."
         ) from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    # Besides JSON's own error, a ValueError: a number with thousands of digits.
+    except (ValueError, RecursionError) as error:
         raise LabelsRefused(f"{file} cannot be read as JSON ({error}). No label was taken.") from error
 
 
@@ -79,17 +82,15 @@ def _excel(file: Path, wanted: Wanted) -> list[Row]:
     """The first sheet of a workbook, or the one called labels."""
     openpyxl = optional("openpyxl", extra="excel")
     try:
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        with closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
+            sheet = book["labels"] if "labels" in book.sheetnames else book.worksheets[0]
+            # Read here, and not when the workbook is opened: damage within a sheet shows now.
+            rows = [[_as_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
     # openpyxl raises whatever a broken file leads to.
     except Exception as error:
         raise LabelsRefused(
             f"{file} cannot be read as a workbook (.xlsx; {type(error).__name__}). No label was taken."
         ) from error
-    try:
-        sheet = book["labels"] if "labels" in book.sheetnames else book.worksheets[0]
-        rows = [[_as_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
-    finally:
-        book.close()
     header = rows[0] if rows else []
     while header and not header[-1]:
         header.pop()
@@ -166,10 +167,10 @@ def _json_file(file: Path, wanted: Wanted) -> list[Row]:
     document: object = json.loads(file.read_text(encoding="utf-8-sig"))
     try:
         if isinstance(document, list):
-            return _label_studio(cast("list[dict[str, Any]]", document), wanted)
+            return _label_studio(file, cast("list[dict[str, Any]]", document), wanted)
         if isinstance(document, dict) and {"images", "annotations", "categories"} <= set(document):
             return _coco(cast("dict[str, list[dict[str, Any]]]", document), wanted)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise LabelsRefused(
             f"{file} is not complete: {type(error).__name__} at {error}. No label was taken."
         ) from error
@@ -192,15 +193,20 @@ def _coco(document: dict[str, list[dict[str, Any]]], wanted: Wanted) -> list[Row
     ]
 
 
-def _label_studio(tasks: list[dict[str, Any]], wanted: Wanted) -> list[Row]:
+def _label_studio(file: Path, tasks: list[dict[str, Any]], wanted: Wanted) -> list[Row]:
     """The newest annotation of each task. Tasks without one have no answer yet."""
     rows: list[Row] = []
     for task in tasks:
+        if "data" not in task:
+            # Label Studio's other JSON has answers too, but not who gave them or when: they would be passed over.
+            raise LabelsRefused(f"A task has no data. Export as JSON, not as JSON-MIN. No label was taken from {file}.")
         annotation = newest(task)
         if annotation is None:
             continue
         try:
             answer = answer_of(annotation, wanted.classes, multi_label=wanted.multi_label)
+            if no_label_of(annotation, wanted.classes) in wanted.classes:
+                answer = f"{answer} without a label, while a class is called so"
         except ValueError as error:
             answer = str(error)
         cells = tuple(f"{target:g}" for target in answer) if isinstance(answer, list) else wanted.alone(answer)

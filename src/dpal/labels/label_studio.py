@@ -46,18 +46,18 @@ def labelling_interface(classes: Sequence[str], *, multi_label: bool, pictures: 
     )
 
 
-def answer_of(annotation: Mapping[str, Any], classes: Sequence[str], *, multi_label: bool) -> str | list[float]:
-    """What an annotation says: a class's name, one number per class, or skip or cannot-tell. Else a ValueError."""
+def no_label_of(annotation: Mapping[str, Any], classes: Sequence[str]) -> str | None:
+    """Skip or cannot-tell, if that is what an annotation says: also where a class has such a name."""
     if annotation.get("was_cancelled"):
         return SKIPPED
-    chosen = [
-        str(name)
-        for region in cast("list[dict[str, Any]]", annotation.get("result") or [])
-        if region.get("from_name") == _CHOICES
-        for name in region.get("value", {}).get("choices", [])
-    ]
-    if _CANNOT_TELL_WORDS in chosen and _CANNOT_TELL_WORDS not in classes:
-        return CANNOT_TELL
+    return CANNOT_TELL if _CANNOT_TELL_WORDS in _chosen(annotation) and _CANNOT_TELL_WORDS not in classes else None
+
+
+def answer_of(annotation: Mapping[str, Any], classes: Sequence[str], *, multi_label: bool) -> str | list[float]:
+    """What an annotation says: a class's name, one number per class, or skip or cannot-tell. Else a ValueError."""
+    if (word := no_label_of(annotation, classes)) is not None:
+        return word
+    chosen = _chosen(annotation)
     if unknown := [name for name in chosen if name not in classes]:
         raise ValueError(f"{unknown[0]!r} is not one of the classes")
     if multi_label:
@@ -65,6 +65,15 @@ def answer_of(annotation: Mapping[str, Any], classes: Sequence[str], *, multi_la
     if len(chosen) != 1:
         raise ValueError(f"{len(chosen)} classes are chosen instead of one")
     return chosen[0]
+
+
+def _chosen(annotation: Mapping[str, Any]) -> list[str]:
+    return [
+        str(name)
+        for region in cast("list[dict[str, Any]]", annotation.get("result") or [])
+        if region.get("from_name") == _CHOICES
+        for name in region.get("value", {}).get("choices", [])
+    ]
 
 
 def newest(task: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -1,8 +1,16 @@
 """Label Studio's forms: what an annotation says, and which of several counts."""
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from dpal.labels.label_studio import answer_of, labelling_interface, newest, task_of
+from dpal.data.arrays import from_arrays
+from dpal.errors import LabelsRefused
+from dpal.labels.label_files import read_label_file
+from dpal.labels.label_studio import NAME, answer_of, labelling_interface, newest, no_label_of, task_of
+from dpal.labels.public_names import OwnNames
 
 CLASSES = ("no", "yes")
 
@@ -20,6 +28,21 @@ def test_answers() -> None:
     assert answer_of(annotation("no", "yes"), CLASSES, multi_label=True) == [1.0, 1.0]
     # A class of that name is a class.
     assert answer_of(annotation("cannot tell"), ("cannot tell", "x"), multi_label=False) == "cannot tell"
+
+
+def test_skipping_is_not_a_class_called_skip() -> None:
+    classes = ("go", "skip")
+    assert no_label_of(annotation("go", was_cancelled=True), classes) == "skip"
+    assert no_label_of(annotation("skip"), classes) is None
+    assert answer_of(annotation("skip"), classes, multi_label=False) == "skip"
+
+
+def test_a_skipped_task_in_a_file_is_not_labelled_with_a_class_of_that_name(tmp_path: Path) -> None:
+    pool = from_arrays(np.zeros((1, 2), dtype=np.float32), ids=["r0"], classes=["go", "skip"])
+    task = {"id": 4, "data": {NAME: "r0"}, "annotations": [{"id": 1} | annotation("go", was_cancelled=True)]}
+    (tmp_path / "a.json").write_text(json.dumps([task]), encoding="utf-8")
+    with pytest.raises(LabelsRefused, match=r"task 4: .*a class is called so"):
+        read_label_file(tmp_path / "a.json", pool, {"r0"}, names=OwnNames(frozenset(["r0"])))
 
 
 @pytest.mark.parametrize("names", [(), ("no", "yes"), ("maybe",)])
