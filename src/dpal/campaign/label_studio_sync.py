@@ -7,22 +7,25 @@ enters the inbox under a key made of its number and its last change.
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from dpal.campaign.campaign_pool import campaign_pool, checked_records
 from dpal.campaign.fingerprints import Contents
 from dpal.campaign.guidelines import read_guidelines
 from dpal.campaign.inbox import Inbox
 from dpal.campaign.intake import answer_entry, questions_of
+from dpal.campaign.layout import SYNC_LOCK
 from dpal.campaign.reader import Reader
 from dpal.campaign.state import State
 from dpal.data import Pool
 from dpal.data.records import TextRecords
-from dpal.errors import InvalidArgument
-from dpal.labels.answers import read_answer
-from dpal.labels.label_studio import NAME, answer_of, labelling_interface, task_of
+from dpal.errors import CampaignBusy, InvalidArgument
+from dpal.labels.answers import Answer, read_answer
+from dpal.labels.label_studio import NAME, answer_of, labelling_interface, no_label_of, task_of
 from dpal.labels.label_studio_server import LabelStudio
 from dpal.labels.people import EXPERT
 from dpal.labels.pictures import are_pictures, as_png, picture_of
@@ -58,7 +61,24 @@ class LabelStudioSync:
         self._contents: Contents | None = None
 
     def sync(self, *, remove: bool = False) -> Synced:
-        """Send what is asked, and take what is answered. May be broken off anywhere and repeated."""
+        """Send what is asked, and take what is answered. May be broken off anywhere and repeated.
+
+        One at a time: two would each make what the other is making, and the slower one would put an answer that was
+        changed meanwhile after the change.
+        """
+        lock = FileLock(self.reader.folder / SYNC_LOCK)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout as error:
+            raise CampaignBusy(
+                "Another process is fetching answers from Label Studio, such as dpal run --wait. Nothing was changed."
+            ) from error
+        try:
+            return self._sync(remove=remove)
+        finally:
+            lock.release()
+
+    def _sync(self, *, remove: bool) -> Synced:
         state = self.reader.state()
         questions = questions_of(state, self._known_contents)
         names = self._names(state, questions)
@@ -75,18 +95,23 @@ class LabelStudioSync:
             if mark not in projects:
                 self._create(state, group, asked, questions)
                 projects = self._projects()
-            project = projects[mark]
-            tasks = self.server.tasks(project)
+            # More than one only where a reply was lost and came true late. People may work in each of them.
+            tasks = [task for project in projects[mark] for task in self.server.tasks(project)]
             known = {str(task["data"].get(NAME)) for task in tasks}
-            missing = [name for name in asked if names.name_of(name) not in known]
+            # What was answered elsewhere, or in a project that is gone, is not asked again.
+            missing = [
+                name for name in asked if names.name_of(name) not in known and self._waits(state, questions[name])
+            ]
             if missing and is_open:
-                self.server.import_tasks(project, self._tasks(state, missing, questions, names))
+                self.server.import_tasks(projects[mark][0], self._tasks(state, missing, questions, names))
                 added += len(missing)
             users = users or self.server.users()
             count, wrong = self._take(state, tasks, names, set(asked), users)
             answers, problems = answers + count, problems + wrong
-            if remove and not is_open and not wrong:
-                self.server.delete_project(project)
+            # Not in the same breath as the last answers: somebody may be changing them.
+            if remove and not is_open and not wrong and count == 0:
+                for project in projects[mark]:
+                    self.server.delete_project(project)
         return Synced(tasks_added=added, answers=answers, problems=tuple(problems))
 
     def _known_contents(self) -> Contents:
@@ -117,11 +142,11 @@ class LabelStudioSync:
         digest = hmac.new(self._key, f"label studio {group}".encode(), hashlib.sha256).hexdigest()
         return f"dpal {digest[:24]}"
 
-    def _projects(self) -> dict[str, int]:
-        """Projects by their mark; the oldest, should a lost answer have led to two."""
-        found: dict[str, int] = {}
-        for project in sorted(self.server.projects(), key=lambda one: -int(one["id"])):
-            found[str(project.get("description") or "")] = int(project["id"])
+    def _projects(self) -> dict[str, list[int]]:
+        """Projects by their mark, the oldest first, should a lost reply have led to two."""
+        found: dict[str, list[int]] = {}
+        for project in sorted(self.server.projects(), key=lambda one: one["id"]):
+            found.setdefault(project["description"], []).append(project["id"])
         return found
 
     def _create(self, state: State, group: int, asked: list[str], questions: Mapping[str, tuple[str, ...]]) -> None:
@@ -151,11 +176,10 @@ class LabelStudioSync:
 
     def _tasks(
         self, state: State, wanted: list[str], questions: Mapping[str, tuple[str, ...]], names: Names
-    ) -> list[dict[str, Any]]:
+    ) -> Iterator[dict[str, Any]]:
         pool = self._pool(state)
         checked = checked_records(pool, self._known_contents(), folder=self.reader.folder)
         pictures, texts = self._shape(state, pool)
-        tasks: list[dict[str, Any]] = []
         for name in wanted:
             places = pool.positions(questions[name])
             # People must see exactly the records that the model will be trained on.
@@ -168,8 +192,7 @@ class LabelStudioSync:
                 for number, place in enumerate(places.tolist()):
                     encoded = base64.b64encode(as_png(picture_of(pool.records, place))).decode()
                     files[number] = f"data:image/png;base64,{encoded}"
-            tasks.append(task_of(names.name_of(name), files=files, texts=[tuple(shown)] if shown else []))
-        return tasks
+            yield task_of(names.name_of(name), files=files, texts=[tuple(shown)] if shown else [])
 
     def _take(
         self, state: State, tasks: list[dict[str, Any]], names: Names, asked: set[str], users: Mapping[int, str]
@@ -179,30 +202,44 @@ class LabelStudioSync:
         An annotation that is deleted there stays an answer here: a project that somebody deletes must not take weeks of
         work with it. To change an answer, change the annotation.
         """
-        taken, problems = 0, list[str]()
-        for task in tasks:
+        taken, problems, known = 0, list[str](), self.inbox.keys()
+        classes, multi_label = state.created.classes, state.created.multi_label
+        given = [(task, annotation) for task in tasks for annotation in task["annotations"]]
+        # Also where a question has two tasks, what somebody said last counts.
+        for task, annotation in sorted(given, key=lambda one: (str(one[1].get("updated_at", "")), one[1]["id"])):
             question = names.id_of(str(task["data"].get(NAME, "")))
-            if question not in asked:
+            at = str(annotation.get("updated_at", ""))
+            # The person is not part of it: an account may be renamed or deleted, and its answers stay the same.
+            key = hashlib.sha256(f"{annotation['id']} {at}".encode()).hexdigest()[:48]
+            if question not in asked or key in known:
                 continue
-            for annotation in sorted(task.get("annotations") or [], key=lambda one: str(one.get("updated_at", ""))):
-                person = f"{users.get(int(annotation.get('completed_by') or 0), 'someone')}{SUFFIX}"
-                try:
-                    said = answer_of(annotation, state.created.classes, multi_label=state.created.multi_label)
-                    answer = read_answer(said, question, state.created.classes, state.created.multi_label)
-                except (ValueError, InvalidArgument) as error:
-                    problems.append(f"task {task.get('id')} ({names.name_of(question)}): {error}")
-                    continue
-                at = str(annotation.get("updated_at", ""))
-                taken += self._add(question, answer, person, f"{annotation['id']} {at}", at)
+            try:
+                answer = no_label_of(annotation, classes)
+                if answer is None:
+                    said = answer_of(annotation, classes, multi_label=multi_label)
+                    answer = read_answer(said, question, classes, multi_label)
+            except (ValueError, InvalidArgument) as error:
+                problems.append(f"task {task.get('id')} ({names.name_of(question)}): {error}")
+                continue
+            self._add(question, answer, annotation, users, key, at)
+            taken += 1
         return taken, problems
 
-    def _add(self, question: str, answer: object, person: str, what: str, at: str) -> bool:
-        """Save an answer under a key of its own; whether it was new."""
-        key = hashlib.sha256(what.encode()).hexdigest()[:48]
-        if self.inbox.has(person=person, key=key):
-            return False
+    def _add(
+        self,
+        question: str,
+        answer: Answer,
+        annotation: Mapping[str, Any],
+        users: Mapping[int, str],
+        key: str,
+        at: str,
+    ) -> None:
+        """Save an answer under a key of its own."""
+        user = annotation["completed_by"]
+        person = f"{users.get(user, 'someone')}{SUFFIX}"
+        # By the account's number, which stays. Without one, nobody can tell whether two answers are one person's.
+        account = f"annotation {annotation['id']}" if user is None else f"account {user}"
+        who = f"label-studio {hashlib.sha256(account.encode()).hexdigest()[:16]}"
         given = list(answer) if isinstance(answer, tuple) else answer
-        who = f"label-studio {hashlib.sha256(person.encode()).hexdigest()[:16]}"
         body = answer_entry(question, given, "", who=who, role=EXPERT)
         self.inbox.add(body | {"at": at}, person=person, key=key, above=self.reader.known_state().inbox)
-        return True

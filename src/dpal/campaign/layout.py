@@ -21,6 +21,8 @@ PROGRESS = "progress.json"
 STOP_REQUEST = "stop.requested"
 # Held while a process is started from the dashboard.
 START_LOCK = "start.lock"
+# Held while answers are fetched from Label Studio.
+SYNC_LOCK = "sync.lock"
 # What a process that was started from the dashboard printed.
 RUN_LOG = "run.log"
 # The ε of all charges so far, to save recomputing it.

@@ -18,6 +18,8 @@ from dpal.labels.label_studio_server import LabelStudio, read_token
 from dpal.training.progress import doing
 
 _SECONDS, _SYNC_SECONDS = 1.0, 10.0
+# A pause is so many times as long as a sync, if that is longer.
+_SHARE = 9.0
 
 
 def label_studio_of(reader: Reader, pool: Pool | None = None) -> LabelStudioSync | None:
@@ -42,7 +44,8 @@ def sync_labels(reader: Reader, pool: Pool | None = None) -> Synced:
             "labels", None, "in campaign.yaml: {source: label-studio, url: http://…, token: a file or $VARIABLE}"
         )
     synced = connection.sync(remove=config.labels.remove_projects)
-    with writing(reader) as writer:
+    # They are safe in the inbox: a process that writes now, such as one that trains, takes them in itself.
+    with suppress(CampaignBusy), writing(reader) as writer:
         take_in(writer, reader.contents)
     return synced
 
@@ -56,14 +59,20 @@ def wait_for_answers(reader: Reader, *, pool: Pool | None, tell: Callable[[str],
     with doing("waiting for answers"):
         while isinstance(next_step(state := reader.state(), reader.schedule), WaitForLabels):
             if connection is not None and time.monotonic() >= next_sync:
+                began = time.monotonic()
                 try:
                     problems = connection.sync(remove=remove).problems
                     words = f"Not taken from Label Studio: {'; '.join(problems)}" if problems else ""
+                except CampaignBusy:
+                    # Another process fetches them.
+                    words = said
                 except LabelStudioFailed as error:
                     words = str(error)
                 if words and words != said:
                     tell(words)
-                said, next_sync = words, time.monotonic() + _SYNC_SECONDS
+                # The server sends all tasks, with their pictures: where that takes long, it is asked less often.
+                now = time.monotonic()
+                said, next_sync = words, now + max(_SYNC_SECONDS, _SHARE * (now - began))
             # Another process may be writing, such as an import: its answers count too. While nothing has come,
             # the campaign is left free for it.
             if inbox.newest() > state.inbox:
