@@ -17,7 +17,7 @@ def model_card(facts: Mapping[str, Any], *, multi_label: bool) -> str:
         "tags:",
         "- differential-privacy",
         "- active-learning",
-        f"pipeline_tag: {'text-classification' if facts['text'] else 'image-classification'}",
+        f"pipeline_tag: {_kind(facts)}-classification",
         "---",
         "",
         "# A model trained with differential privacy",
@@ -29,7 +29,7 @@ def model_card(facts: Mapping[str, Any], *, multi_label: bool) -> str:
         "",
         *(
             [
-                f"{spent}, for one {facts['unit']} of the records that it was trained on.",
+                f"Every {facts['unit']} of the private pool is protected, whether or not it was trained on: {spent}.",
                 "",
                 *([str(facts["unit_in_words"]), ""] if facts["unit_in_words"] else []),
                 str(facts["selections_in_words"]),
@@ -40,7 +40,7 @@ def model_card(facts: Mapping[str, Any], *, multi_label: bool) -> str:
         "",
         f"Phase {facts['phase']} of {facts['of_phases']}. The ledger up to this model has the hash",
         f"`{facts['ledger_hash']}`; the campaign's certificate names this file by its hash, `{facts['sha256']}`.",
-        "What the promise assumes stands in the certificate.",
+        "The certificate also lists what the promise assumes.",
         "",
         *(
             [
@@ -98,6 +98,19 @@ def _loading(facts: Mapping[str, Any]) -> list[str]:
         "model.eval()",
         "```",
         "",
-        f"Bytes become (value / 255 − mean) / deviation first, as `{name}.json` says under `inputs`,",
-        "which also says how records were prepared.",
+        *(
+            [f"Bytes become (value / 255 − mean) / deviation first, as `{name}.json` says under `inputs`."]
+            if any(one["scaling"] for one in facts["inputs"])
+            else []
+        ),
+        f"How records were prepared is in `{name}.json` under `inputs` as well, if they were.",
     ]
+
+
+def _kind(facts: Mapping[str, Any]) -> str:
+    """What records are, as registries name it: an encoder reads the records, and the model only their features."""
+    encoder = facts["encoder"]
+    records = facts["inputs"] if encoder is None else encoder["records"]
+    if facts["text"] or records is None:
+        return "text"
+    return "image" if any(len(one["shape"]) == 3 for one in records) else "tabular"

@@ -1,7 +1,7 @@
 """Writing a finished campaign to an MLflow store: parameters, metrics, tags, the certificate and the model.
 
 MLflow reports its own use to its makers unless it is told not to, which is done here before it is imported. Of the
-machine nothing is written: no user, no path, no source.
+machine nothing is written here: no user, no path, no source. (MLflow keeps the path of a store in a folder itself.)
 """
 
 import logging
@@ -55,6 +55,8 @@ class Place:
         if text.startswith(_SQLITE):
             file = Path(text.removeprefix(_SQLITE)).absolute()
         elif text.strip() and not scheme:
+            if Path(text).exists() and not Path(text).is_dir():
+                raise InvalidArgument("--to", text, _ALLOWED)
             Path(text).mkdir(parents=True, exist_ok=True)
             file = Path(text).absolute() / "mlflow.db"
         else:

@@ -45,11 +45,27 @@ def test_the_card_says_what_was_promised(campaign: Campaign, tmp_path: Path) -> 
     card, text = exported(campaign, tmp_path / "model.safetensors")
     _, front, body = text.split("---\n", 2)
     assert yaml.safe_load(front)["tags"] == ["differential-privacy", "active-learning"]
-    for words in ("at δ = 0.001, for one record", card["sha256"], card["ledger_hash"], card["selections_in_words"]):
+    for words in (
+        "Every record of the private pool is protected, whether or not it was trained on: ε = ",
+        "at δ = 0.001.",
+        card["sha256"],
+        card["ledger_hash"],
+        card["selections_in_words"],
+    ):
         assert words in body, words
     assert "None" not in text
     for words in (text, (tmp_path / "model.safetensors.json").read_text(encoding="utf-8")):
         assert str(tmp_path) not in words and str(campaign.folder) not in words
+
+
+def test_what_records_are(campaign: Campaign, tmp_path: Path) -> None:
+    """Numbers are neither images nor made of bytes."""
+    _, text = exported(campaign, tmp_path / "model.safetensors")
+    assert "pipeline_tag: image-classification" in text and "Bytes become" in text
+    numbers = linear_campaign(tmp_path / "c")
+    numbers.run(go_on=True)
+    _, text = exported(numbers, tmp_path / "numbers.safetensors")
+    assert "pipeline_tag: tabular-classification" in text and "Bytes become" not in text
 
 
 def test_its_code_runs_and_predicts_the_same(campaign: Campaign, tmp_path: Path) -> None:

@@ -226,3 +226,9 @@ def test_a_password_is_not_shown(campaign: Campaign) -> None:
     with pytest.raises(DpalError, match="did not take it") as caught:
         write_to_mlflow(campaign, address)
     assert "secret" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").touch()
+    with pytest.raises(InvalidArgument, match="an MLflow server"):
+        Place.of(str(tmp_path / "c.yaml"))
