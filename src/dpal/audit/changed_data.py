@@ -27,7 +27,7 @@ from dpal.campaign.fault_points import VARIABLE
 from dpal.campaign.layout import CHECKPOINTS, checkpoint_name
 from dpal.data.arrays import from_arrays
 from dpal.data.pool import Pool
-from dpal.errors import DpalError
+from dpal.errors import DamagedCampaign, DpalError
 from dpal.planning.plan import Plan
 from dpal.planning.request import PlanRequest
 from dpal.planning.spending import training_history
@@ -142,7 +142,8 @@ def reordered() -> Reordered:
         np.save(folder / _DATA, np.load(folder / _DATA)[order])
         try:
             _opened(folder, _Answers(2)).run()
-        except DpalError:
+        # Refused for what was done to it, and not for anything else that may go wrong.
+        except DamagedCampaign:
             after = Campaign(folder / _CAMPAIGN).state()
             return Reordered(refused=True, charged=after.charges != before.charges, twice=0)
         after = Campaign(folder / _CAMPAIGN).state()
@@ -163,7 +164,7 @@ def made_twice() -> MadeTwice:
         plan = _plan(query_sizes=(), batch_size=INITIAL)
         _create(folder, plan, _Answers(1))
         killed(folder)
-        (written,) = (path for path in (folder / _CAMPAIGN / CHECKPOINTS).iterdir() if "phase-1" in path.name)
+        written = _model_of(folder)
         seen = written.replace(folder / _SEEN)
         trained = int(Campaign(folder / _CAMPAIGN).state().trainable(0)[0])
         values = np.load(folder / _DATA)
@@ -173,7 +174,7 @@ def made_twice() -> MadeTwice:
         noise = phase.noise_multiplier * float(np.sqrt(2 * _WIDTH + 2))
         try:
             _opened(folder, _Answers(1)).run()
-        except DpalError:
+        except DamagedCampaign:
             return MadeTwice(refused=True, apart=0.0, noise=noise)
         apart = _distance(seen, folder / _CAMPAIGN / checkpoint_name(0)) * phase.expected_batch_size
         return MadeTwice(refused=False, apart=apart, noise=noise)
@@ -202,6 +203,17 @@ def killed(folder: Path) -> None:
     )
     if done.returncode == 0:
         raise DpalError(f"The process was to die at {KILLED_AT}, and did not: nothing can be said about replays.")
+
+
+def _model_of(folder: Path) -> Path:
+    """The model that was written before the process died. None: it died of something else."""
+    written = [path for path in (folder / _CAMPAIGN / CHECKPOINTS).iterdir() if "phase-1" in path.name]
+    if len(written) != 1:
+        raise DpalError(
+            f"The process was to die at {KILLED_AT}, and died before that: nothing can be said about replays. Does "
+            "dpal demo run on this machine?"
+        )
+    return written[0]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Records that change under a campaign are refused; without fingerprints or recorded hashes, both attacks succeed."""
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -15,8 +16,9 @@ from dpal.audit.changed_data import (
     made_twice,
     reordered,
 )
+from dpal.campaign.campaign import Campaign
 from dpal.campaign.fingerprints import CheckedRecords
-from dpal.errors import DpalError
+from dpal.errors import CampaignBusy, DpalError
 from dpal.planning.plan import Plan
 
 
@@ -83,6 +85,24 @@ def test_a_process_that_lives_on_is_no_evidence(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(changed_data, "KILLED_AT", "nowhere")
     with pytest.raises(DpalError, match="was to die at nowhere"):
         made_twice()
+
+
+def test_a_process_that_fails_earlier_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed_data.sys, "executable", "/bin/false")
+    with pytest.raises(DpalError, match="died before that"):
+        made_twice()
+
+
+@pytest.mark.parametrize("attack", [reordered, made_twice])
+def test_another_error_is_not_a_refusal(monkeypatch: pytest.MonkeyPatch, attack: Callable[[], object]) -> None:
+    """Any of dpal's errors counted as a refusal: an attack that could not even be tried was reported as held off."""
+
+    def busy(*_: object) -> Campaign:
+        raise CampaignBusy("somebody else is writing")
+
+    monkeypatch.setattr(changed_data, "_opened", busy)
+    with pytest.raises(CampaignBusy):
+        attack()
 
 
 def test_a_record_of_two_groups_costs_at_least_as_much_as_one_that_stays() -> None:
