@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpal.audit.attack import Evidence, Target
+from dpal.audit.claims import epsilon_without_delta
 from dpal.planning.plan import Phase
-from dpal.privacy.campaign_history import pure_epsilon
 from dpal.privacy.mechanisms import BernoulliSelection
 from dpal.randomness import Randomness
 from dpal.selection.acquisition import MinimumMargin
@@ -219,7 +219,8 @@ def choice_evidence(selection: Selection, chosen: Chosen, if_there: Evidence, ta
         return np.zeros(len(taken))
     if not isinstance(choice, BernoulliSelection):
         high = if_there >= np.quantile(if_there, 1 - selection.query_size / selection.unlabelled)
-        return np.where(taken & high, pure_epsilon(choice) / 2, 0.0)
+        # Gaussian noise has no ε of its own: there, any weight above 0 is as good.
+        return np.where(taken & high, (epsilon_without_delta(choice) or 2.0) / 2, 0.0)
     above = if_there >= (chosen.threshold or 0.0)
     high, low = choice.probability_high, choice.probability_low
     if_taken, if_passed = math.log(high / low), math.log1p(-high) - math.log1p(-low)

@@ -8,8 +8,9 @@ from dpal.errors import InvalidArgument
 from dpal.planning.plan import Plan
 from dpal.planning.spending import training_history
 from dpal.privacy.accountants import PldAccountant
-from dpal.privacy.campaign_accounting import campaign_delta
+from dpal.privacy.campaign_accounting import campaign_delta, campaign_epsilon
 from dpal.privacy.campaign_history import CampaignHistory, pure_epsilon
+from dpal.privacy.mechanisms import Mechanism
 from dpal.selection.selection import Selection
 
 # Where a claim's curve is tried, as shares of its ε: noise that is too small shows first at small ε.
@@ -58,11 +59,24 @@ def history_of(plan: Plan) -> CampaignHistory:
     )
 
 
-def claim_of_selection(selection: Selection) -> Claim:
-    """The promise of a selection alone: what it releases, and no training."""
+def claim_of_selection(selection: Selection, *, delta: float) -> Claim:
+    """The promise of a selection alone: what it releases, and no training. At δ = 0 where it has an ε without δ."""
     history = CampaignHistory(training=((), ()), selections=(selection.released,))
-    epsilon = sum(pure_epsilon(mechanism) for mechanism in selection.released.mechanisms())
-    return Claim.of_history(history, epsilon=epsilon, delta=0.0)
+    pure = [
+        own for mechanism in selection.released.mechanisms() if (own := epsilon_without_delta(mechanism)) is not None
+    ]
+    if len(pure) == len(selection.released.mechanisms()):
+        return Claim.of_history(history, epsilon=sum(pure), delta=0.0)
+    epsilon = campaign_epsilon(history, delta=delta, accounting="branch", accountant=PldAccountant())
+    return Claim.of_history(history, epsilon=epsilon, delta=delta)
+
+
+def epsilon_without_delta(mechanism: Mechanism) -> float | None:
+    """The ε of a mechanism that holds at δ = 0; None for Gaussian noise, which has none."""
+    try:
+        return pure_epsilon(mechanism)
+    except InvalidArgument:
+        return None
 
 
 def require_private(plan: Plan) -> None:

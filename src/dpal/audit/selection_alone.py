@@ -38,7 +38,7 @@ class CutAttack(Attack):
         present, absent = (_cuts(selection, there, looks, randomness) for there in (True, False))
         return finding(
             self,
-            claim_of_selection(selection),
+            claim_of_selection(selection, delta=target.plan.setting.target_delta),
             present,
             absent,
             runs=2 * looks,
@@ -73,7 +73,8 @@ class ChoiceAttack(Attack):
 
     def run(self, target: Target, effort: Effort) -> Finding:
         start = time.monotonic()
-        claims = {selection: claim_of_selection(selection) for selection in target.plan.selections}
+        delta = target.plan.setting.target_delta
+        claims = {selection: claim_of_selection(selection, delta=delta) for selection in target.plan.selections}
         selection = max(
             (each for each in claims if each.released.choice is not None), key=lambda each: claims[each].epsilon
         )
