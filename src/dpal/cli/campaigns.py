@@ -39,7 +39,7 @@ def run_command(
         typer.Option("--set", help="With --go-on: a setting of training for later phases.", metavar="KEY=VALUE"),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for answers from the labelling page and continue by itself.")
+        bool, typer.Option("--wait", help="Wait for answers, from the page or Label Studio, and continue by itself.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -89,6 +89,8 @@ def run_command(
     else:
         console.print(status_view(status))
         if status.is_waiting:
+            if opened.config.labels is not None:
+                console.print(f"Send it to Label Studio, and fetch answers: dpal labels sync {escape(str(campaign))}.")
             console.print(f"Label in the browser: dpal serve {escape(str(campaign))}. It can stay open all the time.")
             console.print(f"Or in a table: dpal labels export {escape(str(campaign))} --to FOLDER")
     if status.is_stopped:
