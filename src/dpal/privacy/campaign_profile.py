@@ -22,6 +22,7 @@ Profile: TypeAlias = Callable[[Array], Array]
 
 # Beyond this many distinct ε one selection's curve is kept on a grid; chords above it are upper bounds.
 _MOST_POINTS = 1024
+_MOST_SORTED = 32 * _MOST_POINTS
 # A selection's own losses are rounded, upwards, to this many values where they are continuous.
 _SELECTION_LOSSES = 128
 # The losses of a private mean, likewise.
@@ -130,9 +131,8 @@ class CampaignProfile:
         interval = max((high - low) / _SELECTION_LOSSES, 1e-6)
         losses = loss_cells(choice, interval).distribution(direction)
         after = left[:, None] - losses.losses[None, :]
-        passed = self._tabulated(level + 1, after.ravel(), direction)
         nodes = _nodes(after.ravel())
-        worse = _chords(nodes, np.maximum(taken(nodes), passed(nodes)))
+        worse = _chords(nodes, np.maximum(taken(nodes), self._after(level + 1, nodes, direction)))
         return losses.infinite + worse(after.ravel()).reshape(after.shape) @ losses.probabilities
 
     def _tabulated(self, level: int, asked: Array, direction: Direction) -> Profile:
@@ -142,10 +142,10 @@ class CampaignProfile:
 
 def _nodes(asked: Array) -> Array:
     """The asked ε themselves, once each, or a grid from end to end where they are too many."""
-    distinct = np.unique(asked)
-    if len(distinct) <= _MOST_POINTS:
+    # Sorting more than this to see how many differ would take longer than all the rest.
+    if len(asked) <= _MOST_SORTED and len(distinct := np.unique(asked)) <= _MOST_POINTS:
         return distinct
-    return np.linspace(distinct[0], distinct[-1], _MOST_POINTS)
+    return np.linspace(asked.min(), asked.max(), _MOST_POINTS)
 
 
 def _chords(nodes: Array, values: Array) -> Profile:

@@ -12,8 +12,8 @@ from enum import Enum
 from functools import singledispatch
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dpal.errors import InvalidArgument
 from dpal.privacy.mechanisms import (
@@ -148,8 +148,8 @@ def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: floa
         x = edges * noise + 1 / (2 * noise)
     blank = cell_probabilities(x)
     shifted = cell_probabilities(x - 1 / noise)
-    blank_outside = float(ndtr(x[0]) + ndtr(-x[-1]))
-    shifted_outside = float(ndtr(x[0] - 1 / noise) + ndtr(1 / noise - x[-1]))
+    blank_outside = float(scipy.special.ndtr(x[0]) + scipy.special.ndtr(-x[-1]))
+    shifted_outside = float(scipy.special.ndtr(x[0] - 1 / noise) + scipy.special.ndtr(1 / noise - x[-1]))
     return LossCells(
         interval=interval,
         first=first,
@@ -162,7 +162,7 @@ def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: floa
 
 def cell_probabilities(x: Array) -> Array:
     """Standard normal probabilities between neighbouring points, from the tail that keeps more digits."""
-    from_left, from_right = np.diff(ndtr(x)), -np.diff(ndtr(-x))
+    from_left, from_right = np.diff(scipy.special.ndtr(x)), -np.diff(scipy.special.ndtr(-x))
     return np.where(x[1:] <= 0, from_left, from_right)
 
 

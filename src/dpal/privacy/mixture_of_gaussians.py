@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dpal.errors import InvalidArgument, NumericalFailure
 from dpal.privacy import checks
@@ -127,14 +127,14 @@ def _mixture_cells(mechanism: MixtureOfGaussians, interval: float) -> LossCells:
     for drawn, weight in enumerate(np.exp(log_weights).tolist()):
         shift = drawn / noise
         shifted += weight * cell_probabilities(x - shift)
-        shifted_outside += weight * float(ndtr(x[0] - shift) + ndtr(shift - x[-1]))
+        shifted_outside += weight * float(scipy.special.ndtr(x[0] - shift) + scipy.special.ndtr(shift - x[-1]))
     return LossCells(
         interval=interval,
         first=first,
         under_record=shifted,
         under_blank=blank,
         record_outside=shifted_outside,
-        blank_outside=float(ndtr(x[0]) + ndtr(-x[-1])),
+        blank_outside=float(scipy.special.ndtr(x[0]) + scipy.special.ndtr(-x[-1])),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import scipy.fft
+import scipy
 from numpy.typing import NDArray
 
 from dpal.errors import NumericalFailure
@@ -23,6 +23,8 @@ _TAIL = 1e-15
 # 1.4e-16 in 500 histories of up to ten million repetitions, against the same sums with 64 bits of mantissa. This is
 # seven times that.
 _ROUNDING = 1e-15
+# A window's bound is computed on so many points; it is hardly wider for it.
+_MOMENT_POINTS = 4096
 # Histories with very wide losses get a coarser grid (and so a larger ε) instead of running out of memory.
 _LARGEST_GRID = 2**21
 
@@ -62,8 +64,9 @@ class PrivacyProfile:
         """The smallest ε ≥ 0 with δ(ε) ≤ delta, or infinity."""
         if self.infinite > delta:
             return math.inf
-        at_losses = self.delta(self.losses)
-        above = np.flatnonzero(at_losses > delta)
+        # δ at every loss: what is above it counts.
+        finite = self.tail_first[1:] - np.exp(np.minimum(self.losses[:-1], 700.0)) * self.tail_second[1:]
+        above = np.flatnonzero(finite + self.infinite > delta)
         # δ(ε) crosses delta between the last loss at which it is above and the next one.
         tail = int(above[-1]) + 1 if above.size else 0
         if tail >= len(self.losses):
@@ -117,10 +120,12 @@ def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex1
 def window_of(parts: Parts) -> tuple[int, int]:
     """Grid positions outside which the sum has a probability of at most _TAIL on each side (Chernoff)."""
     interval = parts[0][0].interval
-    mean = math.fsum(times * float(part.probabilities @ part.losses) for part, times in parts)
+    spread = [(*_spread(part), times) for part, times in parts]
+    means = [float(probabilities @ losses) for losses, probabilities, _ in spread]
+    mean = math.fsum(times * own for own, (_, _, times) in zip(means, spread, strict=True))
     variance = math.fsum(
-        times * float(part.probabilities @ np.square(part.losses - part.probabilities @ part.losses))
-        for part, times in parts
+        times * float(probabilities @ np.square(losses - own))
+        for own, (losses, probabilities, times) in zip(means, spread, strict=True)
     )
     reach = math.fsum(times * len(part.probabilities) for part, times in parts) * interval
     # The best rate for a normal distribution, and smaller ones for the heavy tails of rare sampling.
@@ -129,20 +134,33 @@ def window_of(parts: Parts) -> tuple[int, int]:
     ends: list[float] = []
     for sign in (1, -1):
         log_moments = np.zeros(len(rates))
-        for part, times in parts:
-            losses = sign * part.losses
-            highest = float(losses.max())
-            # Rate by rate: all at once would need a gigabyte for wide losses.
-            for index, rate in enumerate(rates):
-                moment = float(np.exp(rate * (losses - highest)) @ part.probabilities)
-                # A moment too small for a float is taken as the smallest one, which is above it.
-                log_moments[index] += times * (rate * highest + math.log(max(moment, 5e-324)))
+        for losses, probabilities, times in spread:
+            highest = float((sign * losses).max())
+            moments = np.exp(np.outer(rates, sign * losses - highest)) @ probabilities
+            # A moment too small for a float is taken as the smallest one, which is above it.
+            log_moments += times * (rates * highest + np.log(np.maximum(moments, 5e-324)))
         ends.append(min(float(((log_moments - math.log(_TAIL)) / rates).min()), sign * mean + reach))
     lowest = sum(part.first * times for part, times in parts)
     highest = sum((part.first + len(part.probabilities) - 1) * times for part, times in parts)
     upper = min(math.ceil(ends[0] / interval), highest)
     lower = max(math.floor(-ends[1] / interval), lowest)
     return lower, max(upper, lower + 1)
+
+
+def _spread(part: LossDistribution) -> tuple[Array, Array]:
+    """The same losses on a few thousand points, each moved to its two neighbours so that the mean stays.
+
+    This can only raise the moments of a bound, since exp is convex, and is ten times faster than all losses.
+    """
+    width = -(-len(part.probabilities) // _MOMENT_POINTS)
+    padded = np.zeros(-(-len(part.probabilities) // width) * width)
+    padded[: len(part.probabilities)] = part.probabilities
+    blocks = padded.reshape(-1, width)
+    to_the_right = blocks @ (np.arange(width) / width)
+    probabilities = np.zeros(len(blocks) + 1)
+    probabilities[:-1] += blocks.sum(axis=1) - to_the_right
+    probabilities[1:] += to_the_right
+    return (part.first + width * np.arange(len(probabilities))) * part.interval, probabilities
 
 
 def privacy_profile(history: History, direction: Direction, interval: float = DEFAULT_INTERVAL) -> PrivacyProfile:

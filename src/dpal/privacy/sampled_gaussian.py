@@ -10,8 +10,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,9 @@ def _binomial_terms(orders: tuple[int, ...]) -> tuple[Array, Array, Array, NDArr
     starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
     taken = np.concatenate([np.arange(2, order + 1) for order in orders]).astype(float)
     left = np.repeat(np.array(orders, dtype=float), lengths) - taken
-    log_binomial = gammaln(taken + left + 1) - gammaln(taken + 1) - gammaln(left + 1)
+    log_binomial = (
+        scipy.special.gammaln(taken + left + 1) - scipy.special.gammaln(taken + 1) - scipy.special.gammaln(left + 1)
+    )
     return taken, left, log_binomial, starts
 
 

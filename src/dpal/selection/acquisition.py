@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, xlogy
 
 from dpal.errors import InvalidArgument
 
@@ -23,7 +23,7 @@ def probabilities_from_logits(logits: NDArray[np.floating], *, multi_label: bool
     exact = np.asarray(logits, dtype=np.float64)
     broken = ~np.isfinite(exact).all(axis=-1, keepdims=True)
     finite = np.where(broken, 0.0, exact)
-    found = expit(finite) if multi_label else np.exp(log_softmax(finite, axis=-1))
+    found = scipy.special.expit(finite) if multi_label else np.exp(scipy.special.log_softmax(finite, axis=-1))
     return np.where(broken, np.nan, found)
 
 
@@ -168,6 +168,8 @@ class Bald(Acquisition):
 def _normalised_entropy(probabilities: Array, *, multi_label: bool) -> Array:
     # xlogy is 0 at p = 0, where p·log p ends.
     if multi_label:
-        binary = -xlogy(probabilities, probabilities) - xlogy(1 - probabilities, 1 - probabilities)
+        binary = -scipy.special.xlogy(probabilities, probabilities) - scipy.special.xlogy(
+            1 - probabilities, 1 - probabilities
+        )
         return binary.mean(axis=-1) / math.log(2)
-    return -xlogy(probabilities, probabilities).sum(axis=-1) / math.log(probabilities.shape[-1])
+    return -scipy.special.xlogy(probabilities, probabilities).sum(axis=-1) / math.log(probabilities.shape[-1])

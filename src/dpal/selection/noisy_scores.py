@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dpal.errors import InvalidArgument
 from dpal.privacy.campaign_history import Released
@@ -106,7 +106,9 @@ class GaussianSelection(NoisyScores):
         return Released(choice=self.mechanism)
 
     def lift(self) -> float:
-        return lift_of_noise(self.query_size / self.unlabelled, lambda x: ndtr(-x / self.noise_multiplier))
+        return lift_of_noise(
+            self.query_size / self.unlabelled, lambda x: scipy.special.ndtr(-x / self.noise_multiplier)
+        )
 
     def _noise(self, randomness: Randomness, count: int) -> NDArray[np.int64]:
         return randomness.discrete_gaussian(self.mechanism.variance, count)
@@ -135,7 +137,7 @@ class SampledGaussianSelection(GaussianSelection):
 
     def lift(self) -> float:
         fraction = min(self.query_size / self.unlabelled / self.participation, 1.0)
-        return lift_of_noise(fraction, lambda x: ndtr(-x / self.noise_multiplier))
+        return lift_of_noise(fraction, lambda x: scipy.special.ndtr(-x / self.noise_multiplier))
 
     def _candidates(self, available: int, randomness: Randomness) -> Positions:
         if self.participation == 1:
