@@ -139,3 +139,23 @@ def test_airflow_hands_on_once(desk: tuple[Path, dict[str, str]]) -> None:
     calls = (folder / "calls.txt").read_text().splitlines()
     assert calls.count("export mlflow clinic --to tracking") == 2 and calls.count("run clinic") == 3
     assert (example.options["catchup"], example.options["max_active_runs"]) == (False, 1)
+
+
+@pytest.mark.parametrize("code", [0, WAITING, AT_CHANCE])
+def test_with_label_studio_the_exit_code_is_the_runs_and_nothing_is_printed(tmp_path: Path, code: int) -> None:
+    """`dpal labels sync; dpal run; dpal labels sync` would end as the sync does, and print its internal numbers."""
+    (line,) = (block.code for block in blocks_of(PAGE) if "dpal labels sync clinic; dpal run" in block.code)
+    program = tmp_path / "dpal"
+    program.write_text(f'#!/bin/sh\necho "dpal $@"\n[ "$1" = run ] && exit {code}\nexit {WRONG_INPUT}\n')
+    program.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+    called = (tmp_path / "clinic.log").read_text().splitlines()
+    assert called == ["dpal labels sync clinic", "dpal run clinic", "dpal labels sync clinic"]
