@@ -290,3 +290,14 @@ def test_every_command_explains_itself(tmp_path: Path) -> None:
     for name in names:
         assert name in text
         assert len(dpal(name, "--help", cwd=tmp_path).stdout) > 200
+
+
+def test_a_campaign_with_label_studio_is_told_how_to_send_and_fetch(tmp_path: Path) -> None:
+    plan = {"target_epsilon": 8, "target_delta": 1e-4, "initial_size": 40, "query_sizes": [20], "batch_size": 16}
+    plan |= {"epochs": 1, "planner": "step-amplification", "accountant": "rdp", "selection": "random"}
+    labels = {"source": "label-studio", "url": "http://127.0.0.1:9", "token": "$NOT_SET"}
+    document = {"data": {"source": "digits"}, "plan": plan, "model": {"name": "small-cnn"}, "labels": labels}
+    (tmp_path / "c.yaml").write_text(json.dumps(document))
+    dpal("init", "clinic", "--config", "c.yaml", cwd=tmp_path)
+    done = dpal("run", "clinic", cwd=tmp_path, codes=(3,))
+    assert "dpal labels sync clinic" in done.stdout and "dpal serve clinic" in done.stdout

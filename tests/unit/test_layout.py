@@ -19,10 +19,6 @@ WITHOUT_A_SOURCE: dict[str, str] = {
 WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
     "__main__.py": ("unit/campaign/test_background.py", "it is how campaigns are started in the background"),
     "audit/worst_cases.py": ("properties/test_largest_move.py", "every engine is tried on them, and planted bugs too"),
-    "campaign/label_studio_sync.py": (
-        "end_to_end/test_label_studio.py",
-        "whole campaigns in a real server, with lost answers and restarts",
-    ),
     "campaign/recorded_answers.py": (
         "unit/campaign/test_labelling.py",
         "the one door for answers, met by everything that brings answers",
