@@ -9,6 +9,7 @@ from small_campaigns import linear_campaign, linear_pool
 from dpal.campaign import waiting
 from dpal.campaign.inbox import Inbox
 from dpal.campaign.intake import answer_entry
+from dpal.campaign.reader import Reader
 from dpal.campaign.waiting import wait_for_answers
 
 
@@ -32,8 +33,9 @@ def test_it_ends_once_everything_is_answered_and_leaves_the_campaign_free_until_
 
     monkeypatch.setattr(waiting.time, "sleep", pause)
     monkeypatch.setattr(waiting, "take_in", noted)
+    # A reader of its own, as in a process of its own: one reader is not for two threads.
     waits = threading.Thread(
-        target=wait_for_answers, args=(campaign.reader,), kwargs={"pool": linear_pool(), "tell": print}
+        target=wait_for_answers, args=(Reader(campaign.folder),), kwargs={"pool": linear_pool(), "tell": print}
     )
     waits.start()
     assert several.wait(60) and taken_in == []
