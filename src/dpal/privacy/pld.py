@@ -160,7 +160,8 @@ def _spread(part: LossDistribution) -> tuple[Array, Array]:
     probabilities = np.zeros(len(blocks) + 1)
     probabilities[:-1] += blocks.sum(axis=1) - to_the_right
     probabilities[1:] += to_the_right
-    return (part.first + width * np.arange(len(probabilities))) * part.interval, probabilities
+    losses = (part.first + width * np.arange(len(probabilities), dtype=np.float64)) * part.interval
+    return losses, probabilities
 
 
 def privacy_profile(history: History, direction: Direction, interval: float = DEFAULT_INTERVAL) -> PrivacyProfile:
