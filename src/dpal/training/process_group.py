@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -31,7 +32,7 @@ class ProcessGroup(Processes):
     """The processes that `torch.distributed` has brought together. Rank 0 says what is to be done."""
 
     def __init__(self, *, rank: int, count: int, meeting_point: str) -> None:
-        """Wait until all processes are there. `meeting_point` is a file, or empty where torchrun says where they meet."""
+        """Wait until all processes are there. `meeting_point` is a file; where it is empty, torchrun says it."""
         self.rank, self.count = rank, count
         if os.path.exists(f"/sys/class/net/{_LOOPBACK}"):  # noqa: PTH110
             # Without this, gloo takes the address of the machine's name, which others may reach.
@@ -154,9 +155,9 @@ class LateGroup(Processes):
             self._group.close()
 
 
-def _met(rank: int, count: int, file: str) -> dist.Store:
+def _met(rank: int, count: int, file: str) -> Any:
     """Wait for the others here and not in torch, where nothing can interrupt it."""
-    store = dist.FileStore(file, count)
+    store = dist.FileStore(file, count)  # pyright: ignore[reportPrivateImportUsage] (it is in torch's documentation)
     store.set(f"here/{rank}", "")
     while not store.check([f"here/{other}" for other in range(count)]):
         time.sleep(_LOOK_SECONDS)
