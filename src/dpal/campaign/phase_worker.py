@@ -5,9 +5,7 @@ They read the campaign's folder and write nothing: no fact, no file, no progress
 
 import logging
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 
 from dpal.campaign import fault_points
@@ -20,19 +18,9 @@ from dpal.training import progress
 from dpal.training.process_group import ProcessGroup
 from dpal.training.threads import fastest_threads
 
-# Of a process that ends because another one has ended, which says why.
-FOLLOWED = 1
 
-
-def work(folder: Path, *, rank: int, count: int, meeting_point: str, ends_with_input: bool) -> None:
-    """Serve until rank 0 has nothing more to do. Ends the process if rank 0 is gone.
-
-    With `ends_with_input`, rank 0 holds the other end of this process's standard input, which closes when it dies.
-    """
-    # Ctrl-C reaches every process of a terminal; rank 0 decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if ends_with_input:
-        threading.Thread(target=_end_with_input, daemon=True).start()
+def work(folder: Path, *, rank: int, count: int, meeting_point: str) -> None:
+    """Serve until rank 0 has nothing more to do."""
     progress.silence()
     logging.getLogger("dpal").setLevel(logging.CRITICAL)
     try:
@@ -85,12 +73,7 @@ class PhaseWorker:
         return self._runner
 
 
-def _end_with_input() -> None:
-    sys.stdin.buffer.read()
-    _end()
-
-
 def _end() -> None:
     # At once: torch may be waiting for a process that is gone.
     sys.stderr.flush()
-    os._exit(FOLLOWED)
+    os._exit(1)

@@ -2,6 +2,7 @@
 
 import _thread
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,18 +59,20 @@ class Place:
 
 
 def work(folder: Path, place: Place) -> None:
-    """Be one of the other processes, to the end."""
+    """Be one of the other processes, to the end; and end at once if rank 0 is gone."""
+    # Ctrl-C reaches every process of a terminal; rank 0 decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not place.by_torchrun:
+        # Rank 0 holds the other end of it, which closes when it dies. Before torch is imported, which takes seconds.
+        threading.Thread(target=_end_with_input, daemon=True).start()
     from dpal.campaign.phase_worker import work as serve
 
-    if place.count > 1:
-        ends_with_input = not place.by_torchrun
-        serve(
-            folder,
-            rank=place.rank,
-            count=place.count,
-            meeting_point=place.meeting_point,
-            ends_with_input=ends_with_input,
-        )
+    serve(folder, rank=place.rank, count=place.count, meeting_point=place.meeting_point)
+
+
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
 
 
 @contextmanager
