@@ -23,6 +23,10 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
         "end_to_end/test_label_studio.py",
         "whole campaigns in a real server, with lost answers and restarts",
     ),
+    "campaign/phase_worker.py": (
+        "unit/campaign/test_phase_task.py",
+        "a worker carries out tasks: what is sent is what it trains",
+    ),
     "campaign/recorded_answers.py": (
         "unit/campaign/test_labelling.py",
         "the one door for answers, met by everything that brings answers",

@@ -15,7 +15,9 @@ from dpal.campaign.reader import Reader
 from dpal.campaign.runner import Runner
 from dpal.errors import DamagedCampaign, DpalError, ProcessLost, TrainingDiverged
 from dpal.training import progress
+from dpal.training.learner import Learner
 from dpal.training.process_group import ProcessGroup
+from dpal.training.processes import Processes
 from dpal.training.threads import fastest_threads
 
 
@@ -40,22 +42,21 @@ def work(folder: Path, *, rank: int, count: int, meeting_point: str) -> None:
 class PhaseWorker:
     """A campaign's records and model in a process that is not rank 0."""
 
-    def __init__(self, reader: Reader, group: ProcessGroup) -> None:
-        self.reader, self.group = reader, group
+    def __init__(self, reader: Reader, processes: Processes) -> None:
+        self.reader, self.processes = reader, processes
         self._runner: Runner | None = None
         # The withdrawn records and the settings that the runner was made for.
         self._made_for: tuple[frozenset[str], str] | None = None
 
-    def train(self, message: bytes) -> None:
-        """Carry out the phase that rank 0 has sent."""
+    def train(self, message: bytes) -> Learner:
+        """Carry out the phase that rank 0 has sent. What was learned is rank 0's to keep."""
         task, weights = PhaseTask.from_bytes(message)
-        fault_points.reached("worker.task")
         runner = self._runner_for(task)
         learner = runner.parts.learner(runner.parts.inputs)
         learner.take_weights(weights)
-        with fastest_threads(processes=self.group.count):
-            task.train(learner, processes=self.group, after_step=lambda step: fault_points.reached("worker.step"))
-        fault_points.reached("worker.trained")
+        with fastest_threads(processes=self.processes.count):
+            task.train(learner, processes=self.processes, after_step=lambda step: fault_points.reached("worker.step"))
+        return learner
 
     def _runner_for(self, task: PhaseTask) -> Runner:
         """With the records and settings of the task: rank 0 has checked and encoded what is there."""
