@@ -6,6 +6,7 @@ They read the campaign's folder and write nothing: no fact, no file, no progress
 import logging
 import os
 import sys
+import traceback
 from pathlib import Path
 
 from dpal.campaign import fault_points
@@ -36,6 +37,9 @@ def work(folder: Path, *, rank: int, count: int, meeting_point: str) -> None:
         _end()
     except DpalError as error:
         sys.stderr.write(f"process {rank + 1} of {count}: {error}\n")
+        _end()
+    except Exception:
+        traceback.print_exc()
         _end()
 
 

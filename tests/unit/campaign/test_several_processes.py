@@ -1,12 +1,16 @@
 """Which of several processes this one is, and what is refused. Whole runs: tests/faults/test_processes.py."""
 
+import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.several_processes import VARIABLE, Place, training_processes
 from dpal.errors import DpalError, InvalidArgument, ProcessLost
+from dpal.planning.plan import Phase
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "RANK": "1", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}
 
@@ -53,11 +57,25 @@ def test_others_are_started_only_when_there_is_something_to_train(tmp_path: Path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals have other names")
-def test_processes_that_cannot_start_are_named(tmp_path: Path) -> None:
-    """The folder is no campaign, so the others end while rank 0 waits for them."""
+def test_a_process_that_cannot_work_ends_all_and_says_why(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    task = PhaseTask(
+        number=0,
+        phases=1,
+        phase=Phase(steps=1, noise_multiplier=1.0, expected_batch_size=1.0, sampling_probabilities=(1.0,)),
+        later_records=0.0,
+        groups=(np.arange(3),),
+        targets=np.zeros(3, dtype=np.int64),
+        units=None,
+        key=bytes(32),
+        seed=None,
+        withdrawn=frozenset(),
+        settings="",
+        pool="",
+    )
     with (
-        pytest.raises(ProcessLost, match=r"Process 2 of 2 ended with exit code \d, so all of them were stopped"),
+        pytest.raises(ProcessLost, match=r"Process 2 of 2 ended with exit code 1, so all of them were stopped"),
         training_processes(tmp_path, 2, None) as processes,
     ):
-        processes.send(b"a phase")
+        processes.send(task.to_bytes(b""))
         processes.all_agree(True)
+    assert re.search(r"process 2 of 2: .* is not a campaign", capfd.readouterr().err)
