@@ -12,20 +12,21 @@ import torch
 
 from dpal.randomness import Randomness
 
-_KEY_BYTES = 32
 # Seeds of torch's generators are whole numbers below 2**63.
 _SEED_BYTES = 7
 
 
+def batch_key(randomness: Randomness) -> bytes:
+    """What the seeds of a phase's batches derive from. Nothing private rests on it."""
+    return randomness.bytes(_SEED_BYTES)
+
+
 @contextmanager
-def batch_generators(
-    device: torch.device, *, randomness: Randomness
-) -> Generator[Callable[[int, int], torch.Generator]]:
+def batch_generators(device: torch.device, *, key: bytes) -> Generator[Callable[[int, int], torch.Generator]]:
     """Inside, a function of the step and the batch's number: it seeds torch, and returns a generator for augmentation.
 
     Dropout uses torch's own generators. Afterwards they are as before.
     """
-    key = randomness.bytes(_KEY_BYTES)
     generator = torch.Generator(device=device)
 
     def started(step: int, batch: int) -> torch.Generator:

@@ -143,22 +143,23 @@ class Learner:
         `processes` must have the same weights at the end.
         """
         processes = processes or OneProcess()
-        result = train_phase(
-            self.model,
-            phase,
-            source=self.source.with_targets(torch.as_tensor(targets).to(self.device)),
-            groups=groups,
-            loss=loss_for(multi_label=self.multi_label),
-            settings=self.settings,
-            compute=self.compute,
-            randomness=randomness,
-            average=self.average,
-            after_step=after_step,
-            description=description,
-            later_records=later_records,
-            units=units,
-            processes=processes,
-        )
+        with self._deterministic(randomness):
+            result = train_phase(
+                self.model,
+                phase,
+                source=self.source.with_targets(torch.as_tensor(targets).to(self.device)),
+                groups=groups,
+                loss=loss_for(multi_label=self.multi_label),
+                settings=self.settings,
+                compute=self.compute,
+                randomness=randomness,
+                average=self.average,
+                after_step=after_step,
+                description=description,
+                later_records=later_records,
+                units=units,
+                processes=processes,
+            )
         if processes.count > 1:
             processes.require_same("their weights after the phase", hashlib.sha256(self.weights()).hexdigest())
         return result

@@ -14,7 +14,7 @@ from dpal.planning.plan import Phase
 from dpal.randomness import Randomness
 from dpal.training.augmentation import augmented
 from dpal.training.averaging import WeightAverage
-from dpal.training.batch_randomness import batch_generators
+from dpal.training.batch_randomness import batch_generators, batch_key
 from dpal.training.batches import Batch, LossFunction
 from dpal.training.batches import rows as rows_of
 from dpal.training.engines.clipping import Gradients, on_grid, sum_grid
@@ -93,6 +93,7 @@ def train_phase(
     compute = compute or ComputeSettings()
     optimizer = optimizer or optimizer_for(settings, model, steps=phase.steps)
     device = next(model.parameters()).device
+    key = batch_key(randomness)
     seats = np.random.default_rng(int.from_bytes(randomness.bytes(16), "little"))
     # Before the engine is chosen, too: compiled code depends on the mode of each layer.
     model.train()
@@ -123,7 +124,7 @@ def train_phase(
     model.train()
     seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
     with (
-        batch_generators(device, randomness=randomness) as started,
+        batch_generators(device, key=key) as started,
         StepProgress(
             description, phase.steps, batch_size=phase.expected_batch_size, later_records=later_records
         ) as progress,

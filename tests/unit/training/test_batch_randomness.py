@@ -3,14 +3,14 @@
 import torch
 from phases import seeded
 
-from dpal.training.batch_randomness import batch_generators
+from dpal.training.batch_randomness import batch_generators, batch_key
 
 CPU = torch.device("cpu")
 
 
 def drawn(places: list[tuple[int, int]], seed: int = 2) -> dict[tuple[int, int], tuple[float, float]]:
     """What augmentation and dropout would draw first in these batches of these steps."""
-    with batch_generators(CPU, randomness=seeded(seed)) as started:
+    with batch_generators(CPU, key=batch_key(seeded(seed))) as started:
         return {place: (float(torch.rand(1, generator=started(*place))), float(torch.rand(1))) for place in places}
 
 
