@@ -26,7 +26,7 @@ _TORCHRUN, _RANK, _COUNT, _LOCAL_COUNT = "TORCHELASTIC_RUN_ID", "RANK", "WORLD_S
 _LOOK_SECONDS = 0.05
 # After another process has died: how long rank 0 has to notice by itself, and to end once it is told; and how long the
 # others have to follow it.
-_OWN_END_SECONDS = 1.0
+_OWN_END_SECONDS = 3.0
 _GRACE_SECONDS = 10.0
 _END_SECONDS = 5.0
 

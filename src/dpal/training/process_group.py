@@ -6,6 +6,7 @@ leave the machine, and nothing of it is written. Messages are numbers and JSON, 
 
 import hashlib
 import os
+import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ _PATIENCE = timedelta(days=365)
 _LOOK_SECONDS = 0.02
 _DIGEST_BYTES = 32
 _INTERFACE = "GLOO_SOCKET_IFNAME"
-_LOOPBACK = "lo"
+_LOOPBACKS = {"lo", "lo0"}
 
 
 class ProcessGroup(Processes):
@@ -34,9 +35,9 @@ class ProcessGroup(Processes):
     def __init__(self, *, rank: int, count: int, meeting_point: str) -> None:
         """Wait until all processes are there. `meeting_point` is a file; where it is empty, torchrun says it."""
         self.rank, self.count = rank, count
-        if os.path.exists(f"/sys/class/net/{_LOOPBACK}"):  # noqa: PTH110
-            # Without this, gloo takes the address of the machine's name, which others may reach.
-            os.environ.setdefault(_INTERFACE, _LOOPBACK)
+        # Without this, gloo takes the address of the machine's name, which others may reach.
+        for name in _LOOPBACKS & {name for _, name in socket.if_nameindex()}:
+            os.environ[_INTERFACE] = name
         if torch.cuda.is_available():
             torch.cuda.set_device(rank % torch.cuda.device_count())
         with _lost_ones():
