@@ -11,6 +11,7 @@ help:
 	@echo "make demo    set up and run two small private campaigns on real digits, with a report (about a minute)"
 	@echo "make test    set up and run every test"
 	@echo "make test-label-studio  install Label Studio (1 GB) and label whole campaigns in it"
+	@echo "make test-processes  kill one of several processes at ten random points"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
 	@echo "make audit   set up and attack five plans with everything there is (some minutes each)"
@@ -52,6 +53,11 @@ test-label-studio: $(READY) browser
 	@test -x $(LABEL_STUDIO)/bin/label-studio || { $(PYTHON) -m venv $(LABEL_STUDIO) && \
 	  $(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check label-studio==1.23.2; }
 	$(BIN)/python -m pytest tests/end_to_end/test_label_studio.py
+
+# Kills one of several processes at ten random points (some minutes).
+.PHONY: test-processes
+test-processes: $(READY)
+	DPAL_KILLS=10 $(BIN)/python -m pytest tests/faults/test_processes.py
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs

@@ -90,3 +90,7 @@ class RecordsChanged(DamagedCampaign):
 
 class LabelsRefused(DpalError):
     """Labels that cannot be taken; the message lists every problem. None of them was taken."""
+
+
+class ProcessLost(DpalError):
+    """One of several processes that train together has ended. Nothing is lost; the message says how to go on."""

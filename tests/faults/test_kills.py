@@ -35,7 +35,9 @@ ENCODE = [point for point in fault_points.POINTS if point.startswith("encode.")]
 MEAN = [point for point in fault_points.POINTS if point.startswith("mean.")]
 # Killed in tests/faults/test_inbox.py.
 INBOX = [point for point in fault_points.POINTS if point.startswith("inbox.")]
-ELSEWHERE = ("create.", "import.", "give-up.", "go-on.", "encode.", "mean.", "inbox.")
+# Killed in tests/faults/test_processes.py.
+WORKER = [point for point in fault_points.POINTS if point.startswith("worker.")]
+ELSEWHERE = ("create.", "import.", "give-up.", "go-on.", "encode.", "mean.", "inbox.", "worker.")
 # Points of a run, some of them later in its life too.
 RUN = [point for point in fault_points.POINTS if not point.startswith(ELSEWHERE)]
 LATER = [
@@ -264,4 +266,8 @@ def test_the_folder_moves(undisturbed: Path, planned: Path, tmp_path: Path) -> N
 
 
 def test_at_least_twenty_points_are_killed_at() -> None:
-    assert len(set(RUN + CREATE + IMPORT + GIVE_UP + GO_ON + ENCODE + MEAN + INBOX)) == len(fault_points.POINTS) >= 20
+    assert (
+        len(set(RUN + CREATE + IMPORT + GIVE_UP + GO_ON + ENCODE + MEAN + INBOX + WORKER))
+        == len(fault_points.POINTS)
+        >= 20
+    )

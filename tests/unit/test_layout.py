@@ -19,6 +19,10 @@ WITHOUT_A_SOURCE: dict[str, str] = {
 WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
     "__main__.py": ("unit/campaign/test_background.py", "it is how campaigns are started in the background"),
     "audit/worst_cases.py": ("properties/test_largest_move.py", "every engine is tried on them, and planted bugs too"),
+    "campaign/phase_worker.py": (
+        "unit/campaign/test_phase_task.py",
+        "a worker carries out tasks: what is sent is what it trains",
+    ),
     "campaign/recorded_answers.py": (
         "unit/campaign/test_labelling.py",
         "the one door for answers, met by everything that brings answers",

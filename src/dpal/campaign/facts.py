@@ -173,6 +173,8 @@ class Produced(Fact):
     export_sha256: str
     engine: str
     seconds: float
+    # How many processes trained it together.
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,7 @@ class Trained(Fact):
     export_sha256: str
     engine: str
     seconds: float
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

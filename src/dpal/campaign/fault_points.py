@@ -35,6 +35,7 @@ POINTS = (
     "train.before-charge",
     "train.charged",
     "train.step",
+    "worker.step",
     "train.trained",
     "train.checkpoint-drafted",
     "train.produced",

@@ -16,7 +16,6 @@ from dpal.campaign.campaign_pool import (
     campaign_pool,
     checked_records,
     nothing_charged,
-    targets_of,
 )
 from dpal.campaign.campaign_units import CampaignUnits
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
@@ -35,6 +34,7 @@ from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_f
 from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import evaluation_of
 from dpal.campaign.parts import Parts, with_training
+from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import record_answers
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
@@ -51,6 +51,7 @@ from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
+from dpal.training.processes import OneProcess, Processes
 from dpal.training.progress import doing
 from dpal.training.threads import fastest_threads
 
@@ -58,8 +59,11 @@ from dpal.training.threads import fastest_threads
 class Runner:
     """A campaign with its data and model, which can carry out steps."""
 
-    def __init__(self, reader: Reader, parts: Parts) -> None:
+    def __init__(self, reader: Reader, parts: Parts, *, read_only: bool = False) -> None:
         self.reader, self.folder = reader, reader.folder
+        # Who trains with this process: others have a runner of their own, which is for reading only.
+        self.processes: Processes = OneProcess()
+        self._read_only = read_only
         # With the code of selections that are not dpal's own, which reading does without.
         self.plan = stated_plan(reader.known_state().created.plan, import_code=True)
         self.schedule = self.plan.schedule
@@ -113,7 +117,7 @@ class Runner:
         return Encoding(encoder=encoder, folder=self.folder, lock=lock, cache=cache, tell=self.parts.tell)
 
     def _check_files(self) -> None:
-        if renewed := self._checked.check_files():
+        if (renewed := self._checked.check_files()) and not self._read_only:
             write_stamps(self.folder, renewed)
 
     def _charge_words(self) -> str:
@@ -272,6 +276,7 @@ class Runner:
             export_sha256=made.export_sha256,
             engine=made.engine,
             seconds=made.seconds,
+            processes=made.processes,
         )
         writer.add(fact, unseal=writer.state.sealed_with)
         fault_points.reached("train.recorded")
@@ -291,22 +296,17 @@ class Runner:
                 "Restore the whole folder from its newest backup. Nothing was changed."
             )
         learner = self._ready(state)
-        charge, randomness, seen = self._charged(writer, charge_for_training(self.schedule, phase), "train")
+        charge, _, seen = self._charged(writer, charge_for_training(self.schedule, phase), "train")
         started = time.monotonic()
         # Even if training fails, the weights are no longer the recorded ones.
         self.model.weights_changed()
-        with self._threads():
-            result = learner.train(
-                self.schedule.phases[phase],
-                [self.units.members(seen, group, self.parts.pool) for group in range(len(seen.groups))],
-                targets_of(seen, self.parts.pool),
-                units=self.units.trained(seen, self.parts.pool) if self.units.are_named else None,
-                randomness=randomness,
-                description=f"phase {phase + 1} of {len(self.schedule.phases)}",
-                after_step=lambda step: fault_points.reached("train.step"),
-                later_records=sum(
-                    later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]
-                ),
+        key = writer.store.keys.read(writer.state.sealed_with or charge)
+        task = PhaseTask.of(phase, self.schedule, seen, self.parts.pool, self.units, key=key)
+        if self.processes.count > 1:
+            self.processes.send(task.to_bytes(learner.weights()))
+        with self._threads(self.processes.count):
+            result = task.train(
+                learner, processes=self.processes, after_step=lambda step: fault_points.reached("train.step")
             )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
@@ -319,6 +319,7 @@ class Runner:
             export_sha256=export_sha256,
             engine=result.engine,
             seconds=round(time.monotonic() - started, 3),
+            processes=result.processes,
         )
         # From here on nothing removes the draft, not even a failure: the fact may be committed nevertheless.
         writer.add(made)
@@ -379,9 +380,9 @@ class Runner:
         if verdict is not None and verdict.is_chance and state.created.seed is not None:
             self.parts.tell("A simulation goes on nevertheless: it costs no privacy.")
 
-    def _threads(self) -> AbstractContextManager[None]:
+    def _threads(self, processes: int = 1) -> AbstractContextManager[None]:
         """As many threads as are fastest. A simulation keeps its number, so that it repeats bit for bit."""
-        return fastest_threads(keep=self.reader.known_state().created.seed is not None)
+        return fastest_threads(keep=self.reader.known_state().created.seed is not None, processes=processes)
 
     def _ready(self, state: State) -> Learner:
         """The learner, once records and weights are checked: whatever can be refused is refused before the charge."""

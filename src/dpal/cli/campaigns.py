@@ -19,6 +19,7 @@ from dpal.campaign.going_on import AT_THE_END
 from dpal.campaign.going_on import advice as what_may_help
 from dpal.campaign.layout import REPORT
 from dpal.campaign.progress_file import reporting_progress
+from dpal.campaign.several_processes import Place, training_processes, work
 from dpal.campaign.status import FINISHED
 from dpal.cli.app import AT_CHANCE, DAMAGED, STOPPED, WAITING, AsJson, Folder, Force, app, require_free
 from dpal.cli.certificates import verify_certificate_file
@@ -41,16 +42,24 @@ def run_command(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for answers, from the page or Label Studio, and continue by itself.")
     ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", help="Train in so many processes on this machine, such as one per GPU.", min=1),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Continue until labels are missing or everything is done. It can be stopped and run again at any time.
 
-    Where there is a held-out set, it stops before the next charge if a model is no better than chance.
+    Where there is a held-out set, it stops before the next charge if a model is no better than chance. With several
+    processes it trains the same model, with the same draws, noise and charge (docs/many-processes.md).
 
     Exit code 0: finished. 3: waiting for labels. 6: a model is no better than chance.
     """
     if settings and not go_on:
         raise InvalidArgument("--set", ", ".join(settings), "given together with --go-on")
+    if (place := Place.of_this_process()) is not None and place.rank > 0:
+        work(campaign, place)
+        return
     console = Console(stderr=as_json)
     opened = Campaign(campaign)
     announcer: Announcer | None = None
@@ -58,8 +67,9 @@ def run_command(
         # Refuses a folder that is not a campaign, before a file is made in it.
         opened.state()
         # What it tells goes on in one line of a log, however long.
-        with reporting_progress(opened.folder):
+        with reporting_progress(opened.folder), training_processes(opened.folder, processes, place) as together:
             opened.load(tell=lambda words: console.print(words, markup=False, highlight=False, soft_wrap=True))
+            opened.runner.processes = together
             announcer = Announcer(
                 opened.config.events,
                 opened.state(),

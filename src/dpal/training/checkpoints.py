@@ -1,9 +1,10 @@
 """Weights in safetensors files: numbers and names only, nothing that can be executed."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save, save_file
 from torch import Tensor, nn
 
 from dpal.errors import DamagedCampaign
@@ -14,6 +15,15 @@ _WEIGHTS, _AVERAGE = "weights/", "average/"
 
 def save_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
     """Save the model's state and that of its average, if any. Nothing else, which could leak."""
+    write_tensors(path, _tensors(model, average))
+
+
+def weights_as_bytes(model: nn.Module, average: WeightAverage | None) -> bytes:
+    """What `save_weights` writes: always the same bytes for the same weights."""
+    return save(_tensors(model, average))
+
+
+def _tensors(model: nn.Module, average: WeightAverage | None) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     seen: set[tuple[int, tuple[int, ...], tuple[int, ...]]] = set()
     for name, value in model.state_dict().items():
@@ -24,7 +34,7 @@ def save_weights(path: Path, model: nn.Module, average: WeightAverage | None) ->
         tensors[_WEIGHTS + name] = value.detach().cpu().contiguous().clone()
     if average is not None:
         tensors |= {_AVERAGE + name: value.detach().cpu().contiguous() for name, value in average.state_dict().items()}
-    write_tensors(path, tensors)
+    return tensors
 
 
 def _place(value: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
@@ -41,8 +51,19 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 def load_weights(path: Path, model: nn.Module, average: WeightAverage | None) -> None:
     """Load weights into a model of the same shape. A damaged file, or one of another model, is refused."""
+    _take_weights(lambda: load_file(path), str(path), model, average)
+
+
+def load_weights_from(content: bytes, model: nn.Module, average: WeightAverage | None) -> None:
+    """Load what `weights_as_bytes` gave."""
+    _take_weights(lambda: load(content), "What another process sent", model, average)
+
+
+def _take_weights(
+    read: Callable[[], dict[str, Tensor]], path: str, model: nn.Module, average: WeightAverage | None
+) -> None:
     try:
-        tensors = load_file(path)
+        tensors = read()
         weights = {name.removeprefix(_WEIGHTS): value for name, value in tensors.items() if name.startswith(_WEIGHTS)}
         missing, unexpected = model.load_state_dict(weights, strict=False)
         own = model.state_dict()

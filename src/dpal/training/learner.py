@@ -1,5 +1,6 @@
 """A model and its records: everything a campaign asks of training, in one place."""
 
+import hashlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
@@ -15,12 +16,19 @@ from dpal.errors import DpalError, InvalidArgument, TrainingDiverged
 from dpal.planning.plan import Phase
 from dpal.randomness import Randomness, SecureRandomness
 from dpal.training.averaging import WeightAverage
-from dpal.training.checkpoints import load_weights, save_weights, write_tensors
+from dpal.training.checkpoints import (
+    load_weights,
+    load_weights_from,
+    save_weights,
+    weights_as_bytes,
+    write_tensors,
+)
 from dpal.training.loop import PhaseResult, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.onnx_export import export_onnx
 from dpal.training.optimizers import learning_rate_for
 from dpal.training.prediction import logits
+from dpal.training.processes import OneProcess, Processes
 from dpal.training.sampling import BLANK
 from dpal.training.settings import AUTOMATIC, ComputeSettings, TrainingSettings
 from dpal.training.sources import Readable, TensorSource, source_for
@@ -68,6 +76,14 @@ class Learner:
     def load(self, path: Path) -> None:
         """Take the weights from a file."""
         load_weights(path, self.model, self.average)
+
+    def weights(self) -> bytes:
+        """The weights, as `save` writes them."""
+        return weights_as_bytes(self.model, self.average)
+
+    def take_weights(self, content: bytes) -> None:
+        """Take the weights of a learner in another process."""
+        load_weights_from(content, self.model, self.average)
 
     def try_one_step(self, classes: int, passes: int = 1, rows_per_unit: int = 1) -> None:
         """One private step on synthetic records with a copy of the model: what cannot work fails now, at no cost.
@@ -119,13 +135,16 @@ class Learner:
         after_step: Callable[[int], None],
         later_records: float = 0.0,
         units: NDArray[np.int64] | None = None,
+        processes: Processes | None = None,
     ) -> PhaseResult:
         """One phase of the plan. `targets` has one row per record; only the rows of the groups are used.
 
-        With `units`, a table of the records that each unit trains on, groups hold units (`train_phase`).
+        With `units`, a table of the records that each unit trains on, groups hold units (`train_phase`). Several
+        `processes` must have the same weights at the end.
         """
+        processes = processes or OneProcess()
         with self._deterministic(randomness):
-            return train_phase(
+            result = train_phase(
                 self.model,
                 phase,
                 source=self.source.with_targets(torch.as_tensor(targets).to(self.device)),
@@ -139,7 +158,11 @@ class Learner:
                 description=description,
                 later_records=later_records,
                 units=units,
+                processes=processes,
             )
+        if processes.count > 1:
+            processes.require_same("their weights after the phase", hashlib.sha256(self.weights()).hexdigest())
+        return result
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
         """The logits of records of the pool."""

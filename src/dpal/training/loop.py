@@ -14,9 +14,10 @@ from dpal.planning.plan import Phase
 from dpal.randomness import Randomness
 from dpal.training.augmentation import augmented
 from dpal.training.averaging import WeightAverage
+from dpal.training.batch_randomness import batch_generators, batch_key
 from dpal.training.batches import Batch, LossFunction
 from dpal.training.batches import rows as rows_of
-from dpal.training.engines.clipping import Gradients
+from dpal.training.engines.clipping import Gradients, on_grid, sum_grid
 from dpal.training.engines.engine import ClippingEngine
 from dpal.training.engines.engine_checks import losses_of, uneven_weights
 from dpal.training.engines.engine_choice import engine_for
@@ -24,6 +25,7 @@ from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.synthetic_records import synthetic_like
 from dpal.training.noise import gaussian_noise
 from dpal.training.optimizers import optimizer_for
+from dpal.training.processes import OneProcess, Processes
 from dpal.training.progress import StepProgress, doing
 from dpal.training.sampling import BLANK, Positions, most_drawn, physical_rows, poisson_draw, seated
 from dpal.training.settings import Augmentation, ComputeSettings, TrainingSettings
@@ -37,6 +39,7 @@ _ENOUGH_TO_JUDGE = 100
 _STEPS_BETWEEN_CHECKS = 10
 _SYNTHETIC_RECORDS = 4
 _FEWEST_SYNTHETIC_UNITS = 2
+_SYNTHETIC_SEED = 20_261_119
 
 _log = logging.getLogger("dpal.training")
 
@@ -47,6 +50,8 @@ class PhaseResult:
 
     steps: int
     engine: str
+    # How many processes trained it.
+    processes: int = 1
     not_finite: int = field(repr=False)
 
 
@@ -66,6 +71,7 @@ def train_phase(
     description: str = "training",
     later_records: float = 0.0,
     units: NDArray[np.int64] | None = None,
+    processes: Processes | None = None,
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
 
@@ -77,21 +83,24 @@ def train_phase(
     belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn and takes its
     seat like any other, so that nothing but its own gradient depends on what it holds. `later_records` are the records
     (or units) that later phases are expected to draw, for an estimate of the time.
+
+    Several `processes` that are given the same, with randomness from the same key, train the same model together.
     """
+    processes = processes or OneProcess()
     members = Units.of_single_records(len(source)) if units is None else Units.of_table(units, len(source))
     groups = _checked_groups(groups, None if units is None else members)
     copies = settings.augmentation.copies
     compute = compute or ComputeSettings()
     optimizer = optimizer or optimizer_for(settings, model, steps=phase.steps)
     device = next(model.parameters()).device
-    generator = torch.Generator(device=device)
-    generator.manual_seed(int.from_bytes(randomness.bytes(7), "little"))
+    key = batch_key(randomness)
     seats = np.random.default_rng(int.from_bytes(randomness.bytes(16), "little"))
     # Before the engine is chosen, too: compiled code depends on the mode of each layer.
     model.train()
     # Nothing about how a phase runs may depend on the records themselves: synthetic ones choose the engine and show
     # whether training has diverged.
-    sample = _augmented(_synthetic(source, groups, members), settings.augmentation, generator)
+    fixed = torch.Generator(device=device).manual_seed(_SYNTHETIC_SEED)
+    sample = _augmented(_synthetic(source, groups, members), settings.augmentation, fixed)
     with doing(f"{description}: checking the engine on synthetic records"):
         engine = _engine(model, loss, sample, settings, compute, members.rows)
     rows = physical_rows(
@@ -99,10 +108,14 @@ def train_phase(
         compute.max_physical_batch_size,
         one_at_a_time=device.type != "cpu",
         rows_per_unit=members.rows,
+        processes=processes.count,
     )
     engine.physical_records = rows
     engine.step_records = most_drawn(phase.expected_batch_size, len(members))
-    if isinstance(engine, FusedEngine) and device.type == "cuda" and not _keeps_bound(engine, sample, members):
+    grid = sum_grid(settings.max_grad_norm, max(engine.step_records, rows))
+    processes.require_same("how they compute", _how(engine, phase, settings, compute, device))
+    keeps_bound = device.type != "cuda" or not isinstance(engine, FusedEngine) or _keeps_bound(engine, sample, members)
+    if not processes.all_agree(keeps_bound) and isinstance(engine, FusedEngine):
         # A compiler may change where numbers are rounded. Better slow than beyond the bound.
         _log.warning(
             "Compiled code lets a contribution exceed its bound here. Training is not compiled, so it is slower."
@@ -110,20 +123,27 @@ def train_phase(
         engine.compiled = False
     model.train()
     seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
-    with StepProgress(
-        description, phase.steps, batch_size=phase.expected_batch_size, later_records=later_records
-    ) as progress:
+    with (
+        batch_generators(device, key=key) as started,
+        StepProgress(
+            description, phase.steps, batch_size=phase.expected_batch_size, later_records=later_records
+        ) as progress,
+    ):
         for step in range(phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
-            batches = [batch for batch in seated(draw, rows, seats) if (batch != BLANK).any()]
-            total = _zeros(engine)
-            positions = (members.positions(batch[batch != BLANK]) for batch in batches)
-            for places, read in zip(batches, source.stream(positions), strict=True):
+            batches = enumerate(seated(draw, rows, seats))
+            share = processes.share([(number, places) for number, places in batches if (places != BLANK).any()])
+            total, broken = _zeros(engine), torch.zeros((), dtype=torch.int64, device=device)
+            positions = (members.positions(places[places != BLANK]) for _, places in share)
+            for (number, places), read in zip(share, source.stream(positions), strict=True):
+                generator = started(step, number)
                 batch, present, weights = _in_their_seats(read, places, members, copies)
                 inputs, targets = _augmented(batch, settings.augmentation, generator)
                 clipped = engine.clipped_sum(inputs, targets, present, weights)
-                _add(total, clipped.gradients)
-                seen, not_finite = seen + int((places != BLANK).sum()), not_finite + clipped.not_finite.to(device)
+                _add(total, clipped.gradients, grid)
+                broken = broken + clipped.not_finite.to(device)
+            total, broken = processes.summed(total, broken)
+            seen, not_finite = seen + int((draw != BLANK).sum()), not_finite + broken
             if step % _STEPS_BETWEEN_CHECKS == 0 and not warned:
                 warned = _warned_of_broken(seen, int(not_finite))
             set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
@@ -137,7 +157,7 @@ def train_phase(
                 after_step(step)
     if not warned:
         _warned_of_broken(seen, int(not_finite), at_the_end=True)
-    return PhaseResult(steps=phase.steps, engine=engine.name, not_finite=int(not_finite))
+    return PhaseResult(steps=phase.steps, engine=engine.name, processes=processes.count, not_finite=int(not_finite))
 
 
 def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]], units: Units | None) -> list[Positions]:
@@ -220,6 +240,19 @@ def _engine(
     )
 
 
+def _how(
+    engine: ClippingEngine,
+    phase: Phase,
+    settings: TrainingSettings,
+    compute: ComputeSettings,
+    device: torch.device,
+) -> str:
+    """What must be the same in all processes, or their weights would part; all of it is public."""
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else torch.get_num_threads()
+    sizes = (engine.name, engine.physical_records, engine.step_records)
+    return f"{torch.__version__} {device.type} {where} {sizes} {phase} {settings} {compute.precision}"
+
+
 def _augmented(
     batch: tuple[Batch, Tensor], augmentation: Augmentation, generator: torch.Generator
 ) -> tuple[Batch, Tensor]:
@@ -239,9 +272,10 @@ def _zeros(engine: ClippingEngine) -> Gradients:
     }
 
 
-def _add(total: Gradients, clipped: Gradients) -> None:
+def _add(total: Gradients, clipped: Gradients, grid: float) -> None:
+    """Exactly: the sum has the same bits in any order, so also in any number of processes."""
     for name, gradient in clipped.items():
-        total[name] += gradient
+        total[name] += on_grid(gradient, grid)
 
 
 def set_noisy_gradients(

@@ -37,6 +37,11 @@ def counted(items: Iterable[Item], words: str, *, total: int, each: int = 1) -> 
             activity.advance(min(each, total - activity.done))
 
 
+def silence() -> None:
+    """Show nothing in this process: another one speaks for it."""
+    _shown.is_silent = True
+
+
 def lines_now() -> list[str]:
     """What this process is doing now, the outermost activity first; empty if nothing takes long."""
     return _shown.lines()
@@ -139,6 +144,7 @@ class _Shown:
     """What is shown now. One per process, since activities share one screen."""
 
     def __init__(self) -> None:
+        self.is_silent = False
         self._lock = threading.RLock()
         self._open: list[Activity] = []
         self._bars: Progress | None = None
@@ -150,6 +156,8 @@ class _Shown:
     def begin(self, activity: Activity) -> None:
         with self._lock:
             self._open.append(activity)
+            if self.is_silent:
+                return
             if activity.console.is_terminal:
                 self._draw(activity)
             elif len(self._open) == 1:

@@ -13,6 +13,7 @@ from dpal.randomness import Randomness
 
 Positions = NDArray[np.int64]
 _FEWEST_ROWS = 8
+_CPU_BATCHES = 8
 
 
 def poisson_draw(
@@ -46,19 +47,21 @@ def seated(draw: Positions, rows: int, order: np.random.Generator) -> list[Posit
     return list(seats.reshape(batches, rows))
 
 
-def physical_rows(expected_batch_size: float, most: int, *, one_at_a_time: bool, rows_per_unit: int = 1) -> int:
+def physical_rows(
+    expected_batch_size: float, most: int, *, one_at_a_time: bool, rows_per_unit: int = 1, processes: int = 1
+) -> int:
     """The number of records (or whole units) of a physical batch, from public numbers alone.
 
     Batches are padded to this number. `most` counts records; one unit fits even if it has more. On a CPU it is an
-    eighth of the expected draw, so that little is wasted on padding. A GPU is faster with a whole draw at once, with
-    room for three standard deviations more.
+    eighth of the expected draw, so that little is wasted on padding, and up to eight processes have the same batches
+    as one. A GPU is faster with a whole draw at once, with room for three standard deviations more; several processes
+    take equal parts of it.
     """
     if most < 1:
         raise InvalidArgument("max_physical_batch_size", most, "at least 1")
     whole = math.ceil(expected_batch_size + 3 * math.sqrt(expected_batch_size))
-    return min(
-        max(1, most // rows_per_unit), max(_FEWEST_ROWS, whole if one_at_a_time else math.ceil(expected_batch_size / 8))
-    )
+    wanted = whole / processes if one_at_a_time else expected_batch_size / max(_CPU_BATCHES, processes)
+    return min(max(1, most // rows_per_unit), max(_FEWEST_ROWS, math.ceil(wanted)))
 
 
 def most_drawn(expected_batch_size: float, records: int) -> int:

@@ -24,13 +24,22 @@ _chosen: tuple[int, float] | None = None
 
 
 @contextmanager
-def fastest_threads(*, keep: bool = False) -> Generator[None]:
+def fastest_threads(*, keep: bool = False, processes: int = 1) -> Generator[None]:
     """Compute with the number of threads that is fastest now, and with the former number again afterwards.
+
+    Several processes that compute together divide the threads: each must have the same number, so none is measured.
 
     With `keep` the number stays torch's own: how sums are rounded may depend on it, and seeded results must repeat. It
     also stays on a machine with a GPU, and where the user has set it. Nothing private is measured.
     """
     before = torch.get_num_threads()
+    if processes > 1 and not any(os.environ.get(name) for name in VARIABLES):
+        torch.set_num_threads(max(1, before // processes))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+        return
     if keep or before == 1 or torch.cuda.is_available() or any(os.environ.get(name) for name in VARIABLES):
         yield
         return

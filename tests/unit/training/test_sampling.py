@@ -47,3 +47,10 @@ def test_a_batch_holds_whole_units_and_at_least_one() -> None:
         assert physical_rows(1e6, 64, one_at_a_time=True, rows_per_unit=rows_per_unit) == units
     # On a CPU an eighth of the draw, which counts units.
     assert physical_rows(400, 512, one_at_a_time=False, rows_per_unit=4) == 50
+
+
+def test_processes_have_the_batches_of_one_on_a_cpu_and_equal_parts_of_a_draw_on_a_gpu() -> None:
+    on_cpu = [physical_rows(400, 512, one_at_a_time=False, processes=count) for count in (1, 2, 8, 16)]
+    assert on_cpu == [50, 50, 50, 25]
+    on_gpu = [physical_rows(400, 512, one_at_a_time=True, processes=count) for count in (1, 2, 4)]
+    assert on_gpu == [460, 230, 115]

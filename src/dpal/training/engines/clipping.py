@@ -1,5 +1,6 @@
 """The arithmetic of clipping: norms, sums in float64, and what rounding can add (docs/maths/floating-point.md)."""
 
+import math
 from typing import TypeAlias
 
 import torch
@@ -28,17 +29,21 @@ _UNIT_ROUNDING = 2.0**-51
 # Where positions of all records are summed together, no record's terms may exceed its bound by more than this factor.
 LARGEST_CANCELLATION = 2.0**8
 _LARGEST_MARGIN = 0.25
+# The distance of the numbers that a batch's sum is rounded to is below this much of the largest sum of a step.
+_GRID = 2.0**-50
 
 
-def rounding_margin(step_records: int, rows: int, positions: int) -> float:
+def rounding_margin(step_records: int, rows: int, positions: int, numbers: int = 0) -> float:
     """By how much of max_grad_norm one record can change the rounding of a step's whole sum, at most.
 
     For any order of summation a sum of n numbers is off by at most n roundings of the sum of their sizes. The sizes
     are public: the most records of a step, the rows of a physical batch, and the positions of a record where those of
-    all records are summed together, in which terms that cancel may be `LARGEST_CANCELLATION` times the whole.
+    all records are summed together, in which terms that cancel may be `LARGEST_CANCELLATION` times the whole; and how
+    many numbers a gradient has, each of which is rounded to the grid of `on_grid`.
     """
     batches = -(-step_records // rows)
     margin = _UNIT_ROUNDING * step_records * (rows + batches + rows * positions * LARGEST_CANCELLATION)
+    margin += _GRID * step_records * math.sqrt(numbers)
     if margin > _LARGEST_MARGIN:
         raise InvalidArgument(
             "max_physical_batch_size",
@@ -46,6 +51,18 @@ def rounding_margin(step_records: int, rows: int, positions: int) -> float:
             f"smaller: with {step_records:,} records in one step, rounding could add too much",
         )
     return margin
+
+
+def sum_grid(max_grad_norm: float, step_records: int) -> float:
+    """A power of two that float64 adds multiples of without rounding, up to four times the largest sum of a step."""
+    return 2.0 ** (math.ceil(math.log2(max_grad_norm * step_records)) - 51)
+
+
+def on_grid(batch_sum: Tensor, grid: float) -> Tensor:
+    """The nearest multiples of the grid. They add up to the same bits in any order, in any number of processes."""
+    # Next to this number, float64 has the grid's multiples and nothing between them.
+    anchor = 1.5 * 2.0**52 * grid
+    return (batch_sum + anchor).sub_(anchor)
 
 
 def blank_broken(stored: Gradients, norms: Tensor) -> None:

@@ -103,7 +103,8 @@ class ClippingEngine(ABC):
         `positions` counts the positions of a record that are summed together with all others' (`rounding_margin`).
         """
         rows = len(norms)
-        margin = rounding_margin(max(self.step_records or 0, rows), rows, positions)
+        numbers = sum(parameter.numel() for parameter in self.trainable().values())
+        margin = rounding_margin(max(self.step_records or 0, rows), rows, positions, numbers)
         bound = self.max_grad_norm * (1 - margin)
         usable = present & is_usable(norms, self.max_grad_norm)
         return torch.where(usable, bound / norms.double().clamp(min=bound), 0.0)
