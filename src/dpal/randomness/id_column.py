@@ -51,10 +51,11 @@ class IdColumn:
         )
 
     @staticmethod
-    def numbered(count: int) -> "IdColumn":
+    def of_places(places: NDArray[np.int64]) -> "IdColumn":
         """Ids for records that have none: their places."""
-        places = np.arange(count, dtype="<i8")
-        return IdColumn(data=places.view(np.uint8), starts=places * 8, lengths=np.full(count, 8, dtype=np.int64))
+        starts = np.arange(len(places), dtype=np.int64) * 8
+        lengths = np.full(len(places), 8, dtype=np.int64)
+        return IdColumn(data=places.astype("<i8").view(np.uint8), starts=starts, lengths=lengths)
 
     @staticmethod
     def joined(columns: Sequence["IdColumn"]) -> "IdColumn":
@@ -75,6 +76,20 @@ class IdColumn:
             self.data[start : start + length].tobytes()
             for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The ids of records that have none, from 0 up. Nothing of them is in memory before it is asked for."""
+
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, which: slice | NDArray[np.int64]) -> IdColumn:
+        places = np.arange(*which.indices(self.count)) if isinstance(which, slice) else which
+        return IdColumn.of_places(places)
 
 
 def _of_bytes(contents: Sequence[bytes]) -> IdColumn:

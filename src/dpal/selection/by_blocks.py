@@ -5,14 +5,13 @@ and the same records, whatever the blocks and their order, because every coin be
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument
-from dpal.randomness import IdColumn, Randomness, RecordCoins
+from dpal.randomness import IdColumn, Places, Randomness, RecordCoins
 from dpal.selection.grid import Grid
 from dpal.selection.selection import Chosen, Positions, Selection
 
@@ -54,13 +53,16 @@ class BlockSelection(Selection):
     def settled(self, taken: Positions, ids: IdColumn, coins: RecordCoins, bound: int) -> Chosen:
         """The choice, from the places and ids of all records that are taken; a threshold in steps of the grid."""
 
-    def _choose_by_id(self, grid: Grid, ids: IdColumn, randomness: Randomness) -> Chosen:
+    def _choose_by_id(self, grid: Grid, ids: IdColumn | Places, randomness: Randomness) -> Chosen:
         if type(self)._choose is not BlockSelection._choose:
             # Somebody's own kind, derived from one of dpal's.
             return self._choose(grid, randomness)
-        require_different(ids)
+        if isinstance(ids, IdColumn):
+            require_different(ids)
         coins = randomness.record_coins()
-        counts = sum_of_counts([self.counts(grid[chunk], ids[chunk], coins) for chunk in _chunks(len(grid))])
+        counts = np.zeros(self.candidates, dtype=np.int64)
+        for chunk in _chunks(len(grid)):
+            counts += self.counts(grid[chunk], ids[chunk], coins)
         bound = self.bound(counts, len(grid), randomness)
         taken = np.concatenate(
             [
@@ -71,15 +73,7 @@ class BlockSelection(Selection):
         return self.settled(taken, ids[taken], coins, bound)
 
     def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
-        return self._choose_by_id(grid, IdColumn.numbered(len(grid)), randomness)
-
-
-def sum_of_counts(counts: Sequence[Counts]) -> Counts:
-    """The counts of several blocks together."""
-    total = counts[0].copy()
-    for block in counts[1:]:
-        total += block
-    return total
+        return self._choose_by_id(grid, Places(len(grid)), randomness)
 
 
 def require_different(ids: IdColumn) -> None:

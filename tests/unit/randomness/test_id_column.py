@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpal.randomness import IdColumn
+from dpal.randomness import IdColumn, Places
 
 NAMES = ["a", "img-0001", "", "Müller", "日本", "x" * 40]
 
@@ -34,8 +34,9 @@ def test_columns_are_joined_in_order() -> None:
 
 
 def test_records_without_ids_are_numbered() -> None:
-    assert len(set(IdColumn.numbered(1000).raw())) == 1000
-    assert IdColumn.numbered(1000)[7:9].raw() == IdColumn.numbered(9)[7:].raw()
+    assert len(Places(10**12)) == 10**12
+    assert len(set(Places(1000)[:].raw())) == 1000
+    assert Places(1000)[7:9].raw() == Places(9)[7:].raw() == Places(9)[np.asarray([7, 8])].raw()
 
 
 def test_many_names_are_read_from_one_copy() -> None:
