@@ -93,7 +93,8 @@ def run(scratch: Path, uri: Path | str, rows: int, kind: str, workers: int | Non
     done = subprocess.run(  # noqa: S603 (this very file)
         [sys.executable, __file__, "--child", given], check=True, capture_output=True, text=True, env=os.environ | KEYS
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    # Ray prints lines of its own.
+    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
 
 
 def measure(report: Report, scratch: Path, sizes: tuple[int, ...], *, has_ray: bool, has_s3: bool) -> None:

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import torch
 from torch import nn
 
-from dpal.campaign.block_worker import Job, Scorer, lookup_of
+from dpal.campaign.block_worker import Job, Scorer
+from dpal.data.id_lookup import lookup_of
 from dpal.data.parquet import ParquetTable, RowColumns
 from dpal.randomness import IdColumn, SealedRandomness
 from dpal.selection import CutSelection, MinimumMargin, RandomSelection, ThresholdSelection
@@ -112,3 +113,8 @@ def chosen_in_memory(folder: Path, selection: BlockSelection, key: bytes, *, exc
         randomness=randomness,
         ids=ids[left],
     )
+
+
+def head() -> nn.Module:
+    """A small model for campaigns on these pools."""
+    return model().train()

@@ -16,11 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from dpal.data.id_lookup import is_excluded
 from dpal.data.parquet import Block, ParquetTable, Rows, add_to_digest, again, new_digest
 from dpal.data.records import ArrayRecords, Values
 from dpal.errors import RecordsChanged
 from dpal.imports import optional
-from dpal.randomness import IdColumn, RecordCoins
+from dpal.randomness import RecordCoins
 from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.by_blocks import BlockSelection, Counts
@@ -28,9 +29,6 @@ from dpal.selection.grid import Grid
 from dpal.training.prediction import BATCH_SIZE, logits
 from dpal.training.settings import Scaling
 from dpal.training.sources import source_for
-
-# Ids as numbers, to find excluded ones. Nothing depends on this key being secret.
-_LOOKUP = RecordCoins(b"dpal: which ids are excluded".ljust(32, b"."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,21 +187,6 @@ def changed_block(block: Block) -> RecordsChanged:
         f"Row group {block.row_group} of {block.file} is not as it was when the campaign was created. Nothing was "
         "chosen from it. Restore the file, and run again."
     )
-
-
-def lookup_of(ids: IdColumn) -> NDArray[np.uint64]:
-    """Ids as sorted numbers, by which they are found."""
-    order = _LOOKUP.order(ids)
-    return order[np.lexsort((order[:, 1], order[:, 0]))]
-
-
-def is_excluded(ids: IdColumn, excluded: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which ids are among these."""
-    if not len(excluded):
-        return np.zeros(len(ids), dtype=np.bool_)
-    order = _LOOKUP.order(ids)
-    places = np.minimum(np.searchsorted(excluded[:, 0], order[:, 0]), len(excluded) - 1)
-    return np.asarray((excluded[places] == order).all(axis=1))
 
 
 def read_stream(content: bytes) -> Any:

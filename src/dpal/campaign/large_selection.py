@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
 from dpal.campaign.block_scores import BlockScores
-from dpal.campaign.block_worker import Job, ScoredBlock, TakenRows, read_stream
+from dpal.campaign.block_worker import BlockWorker, Job, ScoredBlock, TakenRows, read_stream
 from dpal.campaign.pool_workers import Workers, pool_workers
 from dpal.imports import optional
 from dpal.randomness import IdColumn, Randomness
@@ -46,8 +46,9 @@ def choose_from_blocks(
     """
     selection = job.selection
     scores = BlockScores(scratch, len(job.table))
+    uses_gpu = job.scorer is not None and job.scorer.device.startswith("cuda")
     try:
-        with pool_workers(job, workers) as at_work:
+        with pool_workers(BlockWorker, job, workers, gpu=uses_gpu) as at_work:
             counts, records = _scored(job, scores, at_work)
             scored(scores)
             fault_points.reached("select.scored")

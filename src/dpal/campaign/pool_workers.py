@@ -1,11 +1,10 @@
 """Who works through the blocks of a large pool: this process, or workers of Ray, which is imported only then."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from dpal.campaign.block_worker import BlockWorker, Job
 from dpal.errors import DpalError
 from dpal.imports import optional
 
@@ -18,25 +17,27 @@ _OBJECT_STORE_BYTES = 512 * 2**20
 
 
 class Workers(Protocol):
-    """Does a method of `BlockWorker` for every task, and returns the results in any order."""
+    """Does a method of a worker for every task, and returns the results in any order."""
 
     def each(self, method: str, tasks: Iterable[Task]) -> Iterator[Any]: ...
 
 
 @contextmanager
-def pool_workers(job: Job, count: int) -> Generator[Workers]:
-    """So many workers of Ray, on this machine or on the cluster that RAY_ADDRESS names; with 0, this process."""
+def pool_workers(kind: Callable[[Any], Any], job: object, count: int, *, gpu: bool = False) -> Generator[Workers]:
+    """So many workers of Ray, on this machine or on the cluster that RAY_ADDRESS names; with 0, this process.
+
+    Each is `kind(job)`, with a GPU of its own if `gpu`.
+    """
     if count == 0:
-        yield _ThisProcess(job)
+        yield _ThisProcess(kind(job))
         return
     ray = _started(count)
-    uses_gpu = job.scorer is not None and job.scorer.device.startswith("cuda")
-    kind = ray.remote(num_cpus=1, num_gpus=1 if uses_gpu else 0, max_restarts=_RESTARTS, max_task_retries=_RESTARTS)(
-        BlockWorker
+    actor_kind = ray.remote(num_cpus=1, num_gpus=1 if gpu else 0, max_restarts=_RESTARTS, max_task_retries=_RESTARTS)(
+        kind
     )
     # Held as long as the workers: one that is started again reads it again.
     shared = ray.put(job)
-    actors = [kind.remote(shared) for _ in range(count)]
+    actors = [actor_kind.remote(shared) for _ in range(count)]
     try:
         yield _RayWorkers(ray, actors)
     finally:
@@ -46,8 +47,8 @@ def pool_workers(job: Job, count: int) -> Generator[Workers]:
 
 
 class _ThisProcess:
-    def __init__(self, job: Job) -> None:
-        self._worker = BlockWorker(job)
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
 
     def each(self, method: str, tasks: Iterable[Task]) -> Iterator[Any]:
         return (getattr(self._worker, method)(*task) for task in tasks)

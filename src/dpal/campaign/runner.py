@@ -30,6 +30,7 @@ from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.going_on import go_on, require_stopped
 from dpal.campaign.held_out import guarded, require_held_out, require_separate_units
 from dpal.campaign.intake import take_in
+from dpal.campaign.large_choosing import choose_large
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.lock import only_writer
@@ -42,6 +43,7 @@ from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, St
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
+from dpal.data.large_pool import LargePool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
@@ -49,6 +51,7 @@ from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
+from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
 from dpal.training.progress import doing
@@ -91,7 +94,9 @@ class Runner:
             campaign_pool(self.given_pool, state, contents, folder=folder, charged=charged),
             self._given_inputs,
         )
-        if pool is not self.given_pool:
+        if isinstance(pool, LargePool):
+            inputs = pool.records
+        elif pool is not self.given_pool:
             inputs = inputs.subset(self.given_pool.positions(pool.ids))
         self._checked = checked = checked_records(pool, contents, folder=folder, charged=charged)
         # Before anything is computed from them.
@@ -224,7 +229,41 @@ class Runner:
         if group > 0:
             self._ready(writer.state)
         charge, randomness, seen = self._charged(writer, charge_for_selection(self.schedule, group), "select")
-        chosen = (
+        copies = None
+        if isinstance(self.parts.pool, LargePool):
+            chosen, copies = choose_large(
+                writer,
+                charge,
+                group,
+                seen,
+                plan=self.plan,
+                selections=tuple(self.schedule.selections),
+                parts=self.parts,
+                learner=self.model.at(seen) if group > 0 else None,
+                key=writer.store.secret(),
+                randomness=randomness,
+            )
+        else:
+            chosen = self._chosen_in_memory(group, seen, randomness)
+        fault_points.reached("select.chosen")
+        fact = Selected(
+            charge=charge,
+            group=group,
+            to_label=records_to_label(chosen, seen, group, self.units, self.parts.pool),
+            units=tuple(str(name) for name in chosen.to_label) if self.units.are_named else None,
+            retired=tuple(str(name) for name in chosen.retired),
+            threshold=chosen.threshold,
+            contents=copies,
+        )
+        writer.add(fact, unseal=writer.state.sealed_with)
+        fault_points.reached("select.recorded")
+        self.parts.tell(words_of_selection(fact, self.plan))
+        if copies is not None:
+            # These records are at hand from now on.
+            self._take_records(writer.state, self.reader.contents(), nullcontext)
+
+    def _chosen_in_memory(self, group: int, seen: State, randomness: Randomness) -> Chosen:
+        return (
             initial_set(seen, self.plan, self.units, self.parts, randomness)
             if group == 0
             else queried(
@@ -236,18 +275,6 @@ class Runner:
                 randomness=randomness,
             )
         )
-        fault_points.reached("select.chosen")
-        fact = Selected(
-            charge=charge,
-            group=group,
-            to_label=records_to_label(chosen, seen, group, self.units, self.parts.pool),
-            units=tuple(str(name) for name in chosen.to_label) if self.units.are_named else None,
-            retired=tuple(str(name) for name in chosen.retired),
-            threshold=chosen.threshold,
-        )
-        writer.add(fact, unseal=writer.state.sealed_with)
-        fault_points.reached("select.recorded")
-        self.parts.tell(words_of_selection(fact, self.plan))
 
     def scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
         """The scores of the whole pool, unit by unit, whoever is labelled."""
@@ -304,6 +331,7 @@ class Runner:
                 randomness=randomness,
                 description=f"phase {phase + 1} of {len(self.schedule.phases)}",
                 after_step=lambda step: fault_points.reached("train.step"),
+                pool_size=self.plan.setting.pool_size if isinstance(self.parts.pool, LargePool) else None,
                 later_records=sum(
                     later.steps * later.expected_batch_size for later in self.schedule.phases[phase + 1 :]
                 ),

@@ -30,6 +30,8 @@ class Block:
     number: int
     file: str
     row_group: int
+    # The file within the pool: the pool as a whole may move.
+    name: str
     # The place of its first row among all rows.
     first: int
     rows: int
@@ -44,13 +46,16 @@ class RowColumns:
     image: str | None = None
     size: int | None = None
     channels: int | None = None
+    # Only for simulations, which answer with it.
+    label: str | None = None
 
     def __post_init__(self) -> None:
         if bool(self.features) == (self.image is not None):
             raise DpalError("Name either columns of features or an image column, not both and not neither.")
 
     def names(self) -> list[str]:
-        return [self.id_column, *(self.features if self.image is None else [self.image])]
+        labels = [] if self.label is None else [self.label]
+        return list(dict.fromkeys([self.id_column, *(self.features if self.image is None else [self.image]), *labels]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +97,10 @@ class ParquetTable:
             for group in range(metadata.num_row_groups):
                 rows = int(metadata.row_group(group).num_rows)
                 if rows:
-                    blocks.append(Block(number=len(blocks), file=file, row_group=group, first=first, rows=rows))
+                    name = file.removeprefix(path).lstrip("/") or file.rpartition("/")[2]
+                    blocks.append(
+                        Block(number=len(blocks), file=file, name=name, row_group=group, first=first, rows=rows)
+                    )
                     first += rows
         if form is None or not blocks:
             raise BadData(f"{uri} is empty: it has no rows.")

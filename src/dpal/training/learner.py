@@ -119,8 +119,11 @@ class Learner:
         after_step: Callable[[int], None],
         later_records: float = 0.0,
         units: NDArray[np.int64] | None = None,
+        pool_size: int | None = None,
     ) -> PhaseResult:
         """One phase of the plan. `targets` has one row per record; only the rows of the groups are used.
+
+        `pool_size` is how many records there are where only some are at hand: how many these are may be private.
 
         With `units`, a table of the records that each unit trains on, groups hold units (`train_phase`).
         """
@@ -139,6 +142,7 @@ class Learner:
                 description=description,
                 later_records=later_records,
                 units=units,
+                pool_size=pool_size,
             )
 
     def logits(self, positions: NDArray[np.int64], *, passes: int, randomness: Randomness) -> NDArray[np.float32]:
@@ -162,6 +166,11 @@ class Learner:
         )
         with self._best():
             return logits(self.model, other, np.arange(len(records)), precision=self.compute.precision)
+
+    def predictor(self) -> nn.Module:
+        """A copy of the model that predicts, for workers of another process."""
+        with self._best():
+            return deepcopy(self.model).cpu().eval()
 
     def export(self, path: Path) -> None:
         """Write the weights that predict, under the model's own names, for use without dpal: always the same bytes."""

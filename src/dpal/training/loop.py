@@ -66,6 +66,7 @@ def train_phase(
     description: str = "training",
     later_records: float = 0.0,
     units: NDArray[np.int64] | None = None,
+    pool_size: int | None = None,
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
 
@@ -76,7 +77,8 @@ def train_phase(
     Training happens on the model's device. The optimizer is the one of the settings unless one is given. A record that
     belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn and takes its
     seat like any other, so that nothing but its own gradient depends on what it holds. `later_records` are the records
-    (or units) that later phases are expected to draw, for an estimate of the time.
+    (or units) that later phases are expected to draw, for an estimate of the time. `pool_size` is the public number of
+    records, where the source holds only some of them.
     """
     members = Units.of_single_records(len(source)) if units is None else Units.of_table(units, len(source))
     groups = _checked_groups(groups, None if units is None else members)
@@ -101,7 +103,7 @@ def train_phase(
         rows_per_unit=members.rows,
     )
     engine.physical_records = rows
-    engine.step_records = most_drawn(phase.expected_batch_size, len(members))
+    engine.step_records = most_drawn(phase.expected_batch_size, pool_size or len(members))
     if isinstance(engine, FusedEngine) and device.type == "cuda" and not _keeps_bound(engine, sample, members):
         # A compiler may change where numbers are rounded. Better slow than beyond the bound.
         _log.warning(
