@@ -19,6 +19,7 @@ from dpal.campaign.held_out import require_held_out, require_separate_units
 from dpal.campaign.large_choosing import require_large
 from dpal.campaign.large_contents import BlockPrints
 from dpal.campaign.layout import CHECKPOINTS, CONFIG, REPORTS, WEIGHTS
+from dpal.campaign.network_folders import require_local
 from dpal.campaign.parts import Parts
 from dpal.campaign.reader import plan_hash
 from dpal.campaign.rollback_guard import note_newest
@@ -41,6 +42,7 @@ from dpal.training.threads import fastest_threads
 def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
     """Check everything, then make the campaign's folder."""
     folder = folder.absolute()
+    require_local(folder)
     require_new(folder)
     _require_plan(plan, config, parts.pool, initial)
     if parts.encoder is not None:

@@ -21,7 +21,7 @@ from dpal.planning.plan import Plan
 from dpal.randomness import IdColumn, Randomness
 from dpal.selection.baselines import RandomSelection
 from dpal.selection.by_blocks import BlockSelection
-from dpal.selection.selection import Chosen, Selection
+from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 
 
@@ -45,7 +45,6 @@ def choose_large(
     seen: State,
     *,
     plan: Plan,
-    selections: tuple[Selection, ...],
     parts: Parts,
     learner: Learner | None,
     key: bytes,
@@ -55,7 +54,7 @@ def choose_large(
     pool, folder = parts.pool, writer.folder
     if not isinstance(pool, LargePool):
         raise TypeError(type(pool).__name__)
-    selection = _selection(plan, selections, group)
+    selection = _selection(plan, group)
     expected = BlockPrints.read(folder, expected=seen.created.contents).for_table(pool.table)
     # As for a pool in memory: first what the scores draw, then the coins.
     scorer = None
@@ -101,10 +100,10 @@ def scorer_of(learner: Learner, parts: Parts, seed: bytes) -> Scorer:
     )
 
 
-def _selection(plan: Plan, selections: tuple[Selection, ...], group: int) -> BlockSelection:
+def _selection(plan: Plan, group: int) -> BlockSelection:
     if group == 0:
         return RandomSelection(query_size=plan.groups[0].size, unlabelled=plan.setting.pool_size)
-    selection = selections[group - 1]
+    selection = plan.schedule.selections[group - 1]
     if not isinstance(selection, BlockSelection):
         raise TypeError(selection.kind())
     return selection

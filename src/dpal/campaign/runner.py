@@ -12,15 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import (
-    campaign_pool,
-    checked_records,
-    nothing_charged,
-    targets_of,
-)
+from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged, targets_of
 from dpal.campaign.campaign_units import CampaignUnits
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
-from dpal.campaign.choosing import initial_set, pool_scores, queried, records_to_label
+from dpal.campaign.choosing import pool_scores, records_to_label
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.encoding import Encoding, require_encoder
 from dpal.campaign.facts import Finished, MeanReleased, Produced, Resumed, Selected, Trained
@@ -30,15 +25,16 @@ from dpal.campaign.foreign_code import acquisition_name, is_same_code
 from dpal.campaign.going_on import go_on, require_stopped
 from dpal.campaign.held_out import guarded, require_held_out, require_separate_units
 from dpal.campaign.intake import take_in
-from dpal.campaign.large_choosing import choose_large
 from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import evaluation_of
+from dpal.campaign.network_folders import network_warning
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import record_answers
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
+from dpal.campaign.selecting import chosen_records
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
@@ -51,7 +47,6 @@ from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
-from dpal.selection.selection import Chosen
 from dpal.training.learner import Learner
 from dpal.training.pool_mean import centred, private_mean
 from dpal.training.progress import doing
@@ -139,6 +134,8 @@ class Runner:
         # It was certified before it was recorded, and is certified again before anything is charged on it.
         with doing("certifying the plan"):
             read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
+        if (warning := network_warning(self.folder)) is not None:
+            self.parts.tell(warning)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents(), nullcontext)
@@ -229,22 +226,18 @@ class Runner:
         if group > 0:
             self._ready(writer.state)
         charge, randomness, seen = self._charged(writer, charge_for_selection(self.schedule, group), "select")
-        copies = None
-        if isinstance(self.parts.pool, LargePool):
-            chosen, copies = choose_large(
-                writer,
-                charge,
-                group,
-                seen,
-                plan=self.plan,
-                selections=tuple(self.schedule.selections),
-                parts=self.parts,
-                learner=self.model.at(seen) if group > 0 else None,
-                key=writer.store.secret(),
-                randomness=randomness,
-            )
-        else:
-            chosen = self._chosen_in_memory(group, seen, randomness)
+        chosen, copies = chosen_records(
+            writer,
+            charge,
+            group,
+            seen,
+            plan=self.plan,
+            units=self.units,
+            parts=self.parts,
+            model=self.model,
+            scores=self.scores,
+            randomness=randomness,
+        )
         fault_points.reached("select.chosen")
         fact = Selected(
             charge=charge,
@@ -261,20 +254,6 @@ class Runner:
         if copies is not None:
             # These records are at hand from now on.
             self._take_records(writer.state, self.reader.contents(), nullcontext)
-
-    def _chosen_in_memory(self, group: int, seen: State, randomness: Randomness) -> Chosen:
-        return (
-            initial_set(seen, self.plan, self.units, self.parts, randomness)
-            if group == 0
-            else queried(
-                seen,
-                self.schedule.selections[group - 1],
-                self.units,
-                self.parts,
-                scores=lambda: self.scores(seen, randomness),
-                randomness=randomness,
-            )
-        )
 
     def scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
         """The scores of the whole pool, unit by unit, whoever is labelled."""
