@@ -97,7 +97,7 @@ def chosen_in_memory(folder: Path, selection: BlockSelection, key: bytes, *, exc
     randomness = SealedRandomness(key)
     randomness.bytes(7)
     acquisition = MinimumMargin(classes=CLASSES)
-    values = table.column("features").combine_chunks().flatten().to_numpy().reshape(-1, WIDTH)
+    values = table.column("features").combine_chunks().flatten().to_numpy().reshape(-1, WIDTH).copy()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.no_grad():

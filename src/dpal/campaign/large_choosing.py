@@ -6,7 +6,7 @@ import numpy as np
 
 from dpal.campaign.block_scores import BlockScores
 from dpal.campaign.block_worker import Job, Scorer
-from dpal.campaign.choosing import blank_ids, without_blanks
+from dpal.campaign.choosing import blank_ids
 from dpal.campaign.facts import Scored
 from dpal.campaign.large_contents import BlockPrints, write_asked
 from dpal.campaign.large_selection import choose_from_blocks
@@ -84,7 +84,7 @@ def choose_large(
         scored=scored,
         blanks=lambda records: blank_ids(max(0, selection.smallest_pool - records)),
     )
-    return without_blanks(result.chosen), write_asked(folder, group, pool, result.rows, key)
+    return result.chosen, write_asked(folder, group, pool, result.rows, key)
 
 
 def scorer_of(learner: Learner, parts: Parts, seed: bytes) -> Scorer:

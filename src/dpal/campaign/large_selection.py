@@ -91,6 +91,7 @@ def _settled(job: Job, taken: list[TakenRows], blanks: IdColumn, bound: int) -> 
     ids = IdColumn.joined([*([] if table is None else [job.table.rows_of_ids(table)]), blanks])
     chosen = job.selection.settled(np.arange(len(ids)), ids, job.coins, bound)
     count = len(ids) - len(blanks)
+    # Blanks are dropped.
     to_label, retired = (places[places < count] for places in (chosen.to_label, chosen.retired))
     threshold = chosen.threshold
     if threshold is not None:
