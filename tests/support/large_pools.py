@@ -16,6 +16,7 @@ from dpal.randomness import IdColumn, SealedRandomness
 from dpal.selection import CutSelection, MinimumMargin, RandomSelection, ThresholdSelection
 from dpal.selection.by_blocks import BlockSelection
 from dpal.selection.selection import Chosen
+from dpal.training.block_prediction import BlockPredictor
 from dpal.training.settings import Scaling
 
 WIDTH = 16
@@ -70,15 +71,10 @@ def job_for(
 ) -> Job:
     """A job as a campaign makes it: first the seed of the scores, then the coins."""
     acquisition = MinimumMargin(classes=CLASSES)
-    scorer = Scorer(
-        model=model(),
-        acquisition=acquisition,
-        multi_label=False,
-        device="cpu",
-        precision="float32",
-        scaling=Scaling(),
-        seed=randomness.bytes(7),
+    predictor = BlockPredictor(
+        model=model(), device="cpu", precision="float32", scaling=Scaling(), seed=randomness.bytes(7)
     )
+    scorer = Scorer(predictor=predictor, acquisition=acquisition, multi_label=False)
     return Job(
         table=table,
         selection=selection,

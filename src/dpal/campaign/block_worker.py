@@ -4,21 +4,17 @@ Both depend on the block, the model, and the key of the step's coins alone, so a
 bits, and no order of blocks or number of workers changes anything.
 """
 
-import hashlib
 import os
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from dpal.data.id_lookup import is_excluded
 from dpal.data.parquet import Block, ParquetTable, Rows, add_to_digest, again, new_digest
-from dpal.data.records import ArrayRecords, Values
+from dpal.data.records import Values
 from dpal.errors import RecordsChanged
 from dpal.imports import optional
 from dpal.randomness import RecordCoins
@@ -26,44 +22,21 @@ from dpal.selection.acquisition import Acquisition, probabilities_from_logits
 from dpal.selection.acquisition_checks import scores_by_record
 from dpal.selection.by_blocks import BlockSelection, Counts
 from dpal.selection.grid import Grid
-from dpal.training.prediction import BATCH_SIZE, logits
-from dpal.training.settings import Scaling
-from dpal.training.sources import source_for
+from dpal.training.block_prediction import BlockPredictor, one_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
-    """A model and an acquisition function, which score rows in batches of one size: blanks fill the last one up."""
+    """A model and an acquisition function."""
 
-    model: nn.Module = field(repr=False)
+    predictor: BlockPredictor = field(repr=False)
     acquisition: Acquisition
     multi_label: bool
-    device: str
-    precision: str
-    scaling: Scaling
-    # For dropout: every chunk of a block has a seed of its own, made of this one and its place.
-    seed: bytes = field(repr=False)
 
     def scores(self, values: Values, block: Block, start: int) -> NDArray[np.float64]:
         """The scores of the rows of a block from this one on."""
-        arrays = values if isinstance(values, dict) else {"": values}
-        count = len(next(iter(arrays.values())))
-        padded = {name: _filled_up(array) for name, array in arrays.items()}
-        records = ArrayRecords(padded if isinstance(values, dict) else padded[""])
-        device = torch.device(self.device)
-        source = source_for(records, np.zeros(len(records), dtype=np.int64), device=device, scaling=self.scaling)
-        place = self.seed + block.number.to_bytes(8, "little") + start.to_bytes(8, "little")
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(int.from_bytes(hashlib.sha256(place).digest()[:7], "little"))
-            predicted = logits(
-                self.model,
-                source,
-                np.arange(len(records)),
-                passes=self.acquisition.passes,
-                precision=self.precision,
-                words="scoring",
-            )
-        probabilities = probabilities_from_logits(predicted[..., :count, :], multi_label=self.multi_label)
+        logits = self.predictor.logits(values, block=block.number, start=start, passes=self.acquisition.passes)
+        probabilities = probabilities_from_logits(logits, multi_label=self.multi_label)
         return scores_by_record(self.acquisition, probabilities)
 
 
@@ -118,12 +91,12 @@ class BlockWorker:
 
     def score(self, block: Block) -> ScoredBlock:
         """The first pass over a block."""
-        with _one_thread():
+        with one_thread():
             return again(lambda: self._score(block))
 
     def take(self, block: Block, grid: Grid, bound: int) -> TakenRows:
         """The second pass over a block, with the scores of the first."""
-        with _one_thread():
+        with one_thread():
             return again(lambda: self._take(block, grid, bound))
 
     def _score(self, block: Block) -> ScoredBlock:
@@ -203,19 +176,3 @@ def _stream(tables: list[Any]) -> bytes:
     with arrow.ipc.new_stream(sink, joined.schema) as writer:
         writer.write_table(joined)
     return sink.getvalue().to_pybytes()
-
-
-def _filled_up(array: NDArray[Any]) -> NDArray[Any]:
-    missing = -len(array) % BATCH_SIZE
-    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), dtype=array.dtype)]) if missing else array
-
-
-@contextmanager
-def _one_thread() -> Generator[None]:
-    """One thread of torch: several could give other last bits in another worker."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

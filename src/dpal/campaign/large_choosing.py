@@ -22,6 +22,7 @@ from dpal.randomness import IdColumn, Randomness
 from dpal.selection.baselines import RandomSelection
 from dpal.selection.by_blocks import BlockSelection
 from dpal.selection.selection import Chosen
+from dpal.training.block_prediction import BlockPredictor
 from dpal.training.learner import Learner
 
 
@@ -89,15 +90,14 @@ def choose_large(
 
 def scorer_of(learner: Learner, parts: Parts, seed: bytes) -> Scorer:
     """The model as it predicts now, and what makes scores of its predictions."""
-    return Scorer(
+    predictor = BlockPredictor(
         model=learner.predictor(),
-        acquisition=parts.acquisition,
-        multi_label=learner.multi_label,
         device=str(learner.device),
         precision=learner.compute.precision,
         scaling=learner.settings.scaling,
         seed=seed,
     )
+    return Scorer(predictor=predictor, acquisition=parts.acquisition, multi_label=learner.multi_label)
 
 
 def _selection(plan: Plan, group: int) -> BlockSelection:

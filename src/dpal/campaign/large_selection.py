@@ -46,7 +46,7 @@ def choose_from_blocks(
     """
     selection = job.selection
     scores = BlockScores(scratch, len(job.table))
-    uses_gpu = job.scorer is not None and job.scorer.device.startswith("cuda")
+    uses_gpu = job.scorer is not None and job.scorer.predictor.device.startswith("cuda")
     try:
         with pool_workers(BlockWorker, job, workers, gpu=uses_gpu) as at_work:
             counts, records = _scored(job, scores, at_work)

@@ -1,23 +1,18 @@
 """One block: its scores do not depend on its company, and a changed row group is refused before anything is chosen."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
-from large_pools import CLASSES, COLUMNS, WIDTH, job_for, selections, write_pool
-from torch import nn
+from large_pools import COLUMNS, job_for, selections, write_pool
 
 from dpal.campaign.block_look import BlockLooker, Look
-from dpal.campaign.block_worker import BlockWorker, Job, Scorer, read_stream
+from dpal.campaign.block_worker import BlockWorker, Job, read_stream
 from dpal.data import parquet
 from dpal.data.parquet import Block, ParquetTable
 from dpal.errors import RecordsChanged
 from dpal.randomness import SealedRandomness
-from dpal.selection import Bald
-from dpal.training.settings import Scaling
 
 KEY = bytes(range(32))
 ROWS = 3000
@@ -57,46 +52,6 @@ def test_a_task_that_is_done_again_gives_the_same_bits(pool: Path) -> None:
     assert (first.grid[taken[0].places] >= bound // 4096).all()
     nobody = BlockWorker(given).take(block, first.grid, 256 * 4096)
     assert len(nobody.places) == 0 and read_stream(nobody.rows) is None
-
-
-def test_the_last_rows_are_scored_in_a_full_batch(pool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-
-    class Watching(nn.Linear):
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            sizes.append(len(rows))
-            return super().forward(rows)
-
-    given = job(pool)
-    assert given.scorer is not None
-    watched = replace(given, scorer=replace(given.scorer, model=Watching(WIDTH, CLASSES).eval()))
-    BlockWorker(watched).score(given.table.blocks[0])
-    # 700 rows: two batches of one size, however many rows there are in the second.
-    assert sizes == [512, 512]
-
-
-def test_dropout_has_a_seed_of_its_own_for_every_chunk() -> None:
-    network = nn.Sequential(nn.Linear(WIDTH, 8), nn.Dropout(0.5), nn.Linear(8, CLASSES)).eval()
-    acquisition = Bald(classes=CLASSES, number_of_passes=3)
-
-    def scored(seed: bytes, number: int, start: int) -> list[float]:
-        scorer = Scorer(
-            model=network,
-            acquisition=acquisition,
-            multi_label=False,
-            device="cpu",
-            precision="float32",
-            scaling=Scaling(),
-            seed=seed,
-        )
-        block = Block(number=number, file="f", name="f", row_group=0, first=0, rows=9)
-        before = torch.random.get_rng_state()
-        found = scorer.scores(np.ones((9, WIDTH), dtype=np.float32), block, start).tolist()
-        assert torch.equal(torch.random.get_rng_state(), before)
-        return found
-
-    assert scored(b"s", 0, 0) == scored(b"s", 0, 0)
-    assert len({tuple(scored(*place)) for place in ((b"s", 0, 0), (b"s", 0, 8192), (b"s", 1, 0), (b"t", 0, 0))}) == 4
 
 
 @pytest.mark.parametrize("kind", ["cut", "threshold", "random"])

@@ -18,6 +18,10 @@ from dpal.data import from_arrays
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, RecordsChanged
 
 
+def other_model(scorer):
+    return replace(scorer, predictor=replace(scorer.predictor, model=head().eval()))
+
+
 class Died(Exception):
     pass
 
@@ -115,7 +119,7 @@ def test_a_repeated_step_with_other_scores_chooses_nothing(folder: Path, monkeyp
     # Another machine, on which the last bits are others.
     with monkeypatch.context() as patched:
         true = large_choosing.scorer_of
-        patched.setattr(large_choosing, "scorer_of", lambda *given: replace(true(*given), model=head().eval()))
+        patched.setattr(large_choosing, "scorer_of", lambda *given: other_model(true(*given)))
         with pytest.raises(DamagedCampaign, match="scored before, with other scores"):
             Campaign.open(folder).run()
     # A withdrawal makes it another step, with a key and scores of its own.
