@@ -160,15 +160,22 @@ def test_whoever_is_withdrawn_is_never_chosen_and_must_be_in_the_pool(folder: Pa
     assert len(selected(campaign)[0][0]) == 60 and campaign.verify().holds
 
 
+EVALUATION = {"source": "parquet", "options": {"path": "pool", "features": "features", "classes": 4}, "is_public": True}
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"plan": {"selection": "laplace", "selections": "released"}}, "cut, threshold or random"),
         ({"options": {"label": None}}, "name the column of labels"),
+        ({"evaluation": EVALUATION}, "evaluation.source is 'parquet'"),
         ({"model": {"name": "features", "options": {"encoder": "tiny"}}}, "encoder"),
     ],
 )
 def test_what_needs_everything_in_memory_is_refused(pool: Path, tmp_path: Path, changed: dict, message: str) -> None:
+    if "evaluation" in changed:
+        options = {**EVALUATION["options"], "path": str(pool)}
+        changed = {"evaluation": {**EVALUATION, "options": options}}
     with pytest.raises(InvalidArgument, match=message):
         create(tmp_path / "campaign", pool, **changed)
     assert not (tmp_path / "campaign").exists()
