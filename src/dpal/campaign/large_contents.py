@@ -114,19 +114,19 @@ def at_hand(pool: LargePool, state: State, folder: Path) -> LargePool:
 
 
 def blank_withdrawn(folder: Path, state: State) -> None:
-    """Remove the contents of withdrawn records from the copies. Their ids and fingerprints stay."""
+    """Remove the contents of withdrawn records from the copies, if they are there. Ids and fingerprints stay."""
     arrow = optional("pyarrow", extra="data")
     parquet = optional("pyarrow.parquet", extra="data")
     for group in _groups(state):
         table = _read(folder, group)
-        gone = arrow.array([name in state.withdrawn for name in table.column(_ID).to_pylist()])
-        if not gone.true_count:
+        values = [name for name in table.column_names if name not in (_ID, _FINGERPRINT)]
+        is_gone = np.asarray([name in state.withdrawn for name in table.column(_ID).to_pylist()], dtype=np.bool_)
+        if not (is_gone & table.column(values[0]).is_valid().to_numpy()).any():
             continue
-        for place, name in enumerate(table.column_names):
-            if name not in (_ID, _FINGERPRINT):
-                column = table.column(place).combine_chunks()
-                kept = [None if is_gone else place for place, is_gone in enumerate(gone.to_pylist())]
-                table = table.set_column(place, name, column.take(arrow.array(kept, type=arrow.int64())))
+        kept = arrow.array([None if gone else row for row, gone in enumerate(is_gone.tolist())], type=arrow.int64())
+        for name in values:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, table.column(place).combine_chunks().take(kept))
         write_whole(_file(folder, group), lambda draft, table=table: _write(parquet, table, draft))
 
 

@@ -26,6 +26,9 @@ from dpal.selection.selection import INSIDE, NOBODY, Chosen, Positions, Selectio
 GRID_STEPS = 255
 # Records on the same step are put in order by coins of their own, this fine.
 COIN_LEVELS = 4096
+# Finer in pools so large that about ten records would share each candidate, up to what fits in memory.
+_RECORDS_PER_CANDIDATE = 10
+_MOST_COIN_LEVELS = 1 << 16
 # The cut aims below the query size, so that more are asked for with at most this probability where scores are spread.
 OVERRUN_PROBABILITY = 0.05
 # How far below, as a share of the query size, where the budget allows it.
@@ -78,7 +81,9 @@ class CutSelection(BlockSelection):
         epsilon = min(max(precise, _PLENTY), affordable)
         margin = math.ceil(2 * math.log(1 / (2 * OVERRUN_PROBABILITY)) / epsilon)
         wanted = max(query_size - margin, (query_size + 1) // 2)
-        return cls(query_size=query_size, unlabelled=unlabelled, cut_epsilon=epsilon, wanted=wanted)
+        crowd = unlabelled / (GRID_STEPS * _RECORDS_PER_CANDIDATE)
+        levels = min(max(COIN_LEVELS, 1 << math.ceil(math.log2(max(crowd, 1)))), _MOST_COIN_LEVELS)
+        return cls(query_size=query_size, unlabelled=unlabelled, cut_epsilon=epsilon, wanted=wanted, coin_levels=levels)
 
     @property
     def released(self) -> Released:

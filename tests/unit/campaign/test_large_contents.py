@@ -11,10 +11,12 @@ import pytest
 from large_campaigns import ROWS, create
 from large_pools import write_pool
 
+from dpal.campaign import withdrawal
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.fingerprints import fingerprints_of
 from dpal.campaign.large_contents import BlockPrints, at_hand
-from dpal.campaign.layout import ASKED, BLOCKS, CONTENTS
+from dpal.campaign.layout import ASKED, BLOCKS, CONTENTS, SCORES
+from dpal.campaign.writer import writing
 from dpal.errors import DamagedCampaign, RecordsChanged
 
 
@@ -98,6 +100,26 @@ def test_withdrawn_records_leave_the_copies(copied: Path) -> None:
     assert not set(hand.ids) & set(gone) and len(hand) == len(campaign.contents().ids) - 2
     assert campaign.verify().holds
     Campaign.open(copied)
+
+
+def test_what_a_killed_process_left_is_removed(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = Campaign(copied)
+    gone = campaign.state().groups[0][0]
+    (copied / SCORES).write_bytes(b"scores")
+    # It dies when the withdrawal is recorded, before the copy is changed.
+    with monkeypatch.context() as patched:
+        patched.setattr(withdrawal, "blank_withdrawn", lambda folder, state: None)
+        campaign.withdraw([gone])
+    place = copied / ASKED / "group-0.parquet"
+    assert pq.read_table(place).column("features").null_count == 0
+    with writing(campaign.reader):
+        assert pq.read_table(place).column("features").null_count == 1
+    assert not (copied / SCORES).exists()
+    written = place.stat().st_mtime_ns
+    with writing(campaign.reader):
+        # Once is enough.
+        assert place.stat().st_mtime_ns == written
+    assert campaign.verify().holds
 
 
 def test_other_row_groups_are_refused(finished: tuple[Path, Path], tmp_path: Path) -> None:

@@ -155,6 +155,16 @@ def test_the_margin_keeps_the_stated_probability(query_size: int, epsilon: float
     assert exact <= selection.overrun_probability
 
 
+@pytest.mark.parametrize(
+    ("unlabelled", "levels"), [(500, 4096), (10**7, 4096), (3 * 10**7, 16_384), (10**8, 65_536), (10**9, 65_536)]
+)
+def test_a_large_pool_has_finer_coins(unlabelled: int, levels: int) -> None:
+    planned = CutSelection.of(query_size=300, unlabelled=unlabelled, affordable=1.0)
+    assert planned.coin_levels == levels
+    # Only the size of the pool decides, which is public, and what is released costs the same.
+    assert planned.released == CutSelection.of(query_size=300, unlabelled=500, affordable=1.0).released
+
+
 def test_a_selection_survives_json() -> None:
     selection = cut(500, wanted=480)
     document = json.loads(json.dumps(selection.to_json()))
