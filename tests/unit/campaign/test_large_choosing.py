@@ -77,6 +77,8 @@ def test_scores_are_recorded_before_the_choice_and_only_their_fingerprint_stays(
     place = kinds.index("scored")
     assert kinds[place - 1] == "charged-selection" and kinds[place + 1] == "selected"
     assert not (folder / SCORES).exists()
+    with pytest.raises(InvalidArgument, match="the scores of a large pool are deleted"):
+        campaign.simulated_scores(1)
 
 
 @pytest.mark.parametrize("point", ["select.scored", "select.chosen"])
