@@ -12,6 +12,7 @@ help:
 	@echo "make test    set up and run every test"
 	@echo "make test-label-studio  install Label Studio (1 GB) and label whole campaigns in it"
 	@echo "make test-processes  kill one of several processes at ten random points"
+	@echo "make test-scale  install Ray and an S3 server (1 GB) and run what needs them"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
 	@echo "make audit   set up and attack five plans with everything there is (some minutes each)"
@@ -47,6 +48,17 @@ test: $(READY) browser axe
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # A gigabyte, in an environment of its own.
+# Ray and moto's S3 server, in an environment of their own that sees ours.
+SCALE := .venv-scale
+.PHONY: test-scale
+test-scale: $(READY)
+	@test -x $(SCALE)/bin/moto_server || { $(PYTHON) -m venv $(SCALE) && \
+	  $(BIN)/python -c 'import site; print(site.getsitepackages()[0])' > $(SCALE)/ours.pth && \
+	  mv $(SCALE)/ours.pth $$($(SCALE)/bin/python -c 'import site; print(site.getsitepackages()[0])') && \
+	  $(SCALE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ray && \
+	  $(SCALE)/bin/python -m pip install --quiet --disable-pip-version-check 'moto[server]==5.2.5'; }
+	PYTHONPATH=src $(SCALE)/bin/python -m pytest tests/scale
+
 LABEL_STUDIO := .venv-label-studio
 .PHONY: test-label-studio
 test-label-studio: $(READY) browser

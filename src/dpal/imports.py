@@ -22,6 +22,7 @@ EXTRAS = {
     "onnxscript": "onnx",
     "openpyxl": "excel",
     "pydicom": "dicom",
+    "ray": "ray",
     "sqlalchemy": "mlflow",
     "starlette": "web",
     "transformers": "text",

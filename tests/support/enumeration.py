@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 
@@ -37,6 +37,9 @@ class Branching(Randomness):
     def integers(self, bound: int, count: int):
         return np.array([self.decide([1 / bound] * bound) for _ in range(count)], dtype=np.int64)
 
+    def record_coins(self):
+        return BranchingCoins(self)
+
     def subset(self, population: int, size: int):
         subsets = list(combinations(range(population), size))
         return np.array(subsets[self.decide([1 / len(subsets)] * len(subsets))], dtype=np.int64)
@@ -61,6 +64,39 @@ class Branching(Randomness):
             weights = [math.exp(-float(unit) * (int(penalties[i]) - int(min(penalties)))) for i in left]
             picks.append(left.pop(self.decide([weight / math.fsum(weights) for weight in weights])))
         return np.array(picks, dtype=np.int64)
+
+
+class BranchingCoins:
+    """The coins of records, each a decision of its own. Asked again about the same record, it says the same."""
+
+    def __init__(self, source: Branching) -> None:
+        self.source = source
+        self.known: dict[object, int] = {}
+
+    def _by_id(self, kind: str, ids, decide) -> np.ndarray:
+        for name in ids.raw():
+            if (kind, name) not in self.known:
+                self.known[kind, name] = int(decide())
+        return np.array([self.known[kind, name] for name in ids.raw()], dtype=np.int64)
+
+    def integers(self, bound: int, ids):
+        return self._by_id("integer", ids, lambda: self.source.integers(bound, 1)[0])
+
+    def coins(self, probability: Fraction, ids):
+        return self._by_id("coin", ids, lambda: self.source.coins(probability, 1)[0]).astype(bool)
+
+    def order(self, ids):
+        if "order" not in self.known:
+            orders = list(permutations(range(len(ids))))
+            self.known["order"] = self.source.decide([1 / len(orders)] * len(orders))
+        ranks = list(permutations(range(len(ids))))[self.known["order"]]
+        return np.array([[rank << 56, 0] for rank in ranks], dtype=np.uint64)
+
+    def subset(self, ids, size: int):
+        if "order" in self.known:
+            # The order was drawn for everyone, and these are the first in it.
+            return np.arange(size)
+        return self.source.subset(len(ids), size)
 
 
 def outcomes(run: Callable[[Randomness], Hashable], *, noise_reach: int = 0) -> dict[Hashable, float]:

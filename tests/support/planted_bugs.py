@@ -93,19 +93,13 @@ def cut_at_the_exact_rank() -> Generator[None]:
 @contextmanager
 def choice_too_sharp() -> Generator[None]:
     """Threshold sampling leaves low scores out nearly always."""
-    true = ThresholdSelection._choose
+    true = ThresholdSelection.taken
 
-    def planted(self: ThresholdSelection, grid: Any, randomness: Any) -> Any:
-        honest = type(randomness).coins
+    def planted(self: ThresholdSelection, grid: Any, ids: Any, coins: Any, bound: int) -> Any:
+        taken = true(self, grid, ids, coins, bound)
+        return taken & ((grid >= bound) | coins.coins(Fraction(1, 8), ids))
 
-        def coins(source: Any, probability: Fraction, count: int) -> Any:
-            low = Fraction(self.probability_low)
-            return honest(source, probability / 8 if probability == low else probability, count)
-
-        with patch.object(type(randomness), "coins", coins):
-            return true(self, grid, randomness)
-
-    with patch.object(ThresholdSelection, "_choose", planted):
+    with patch.object(ThresholdSelection, "taken", planted):
         yield
 
 

@@ -27,6 +27,10 @@ WITHOUT_A_TEST: dict[str, tuple[str, str]] = {
         "unit/campaign/test_labelling.py",
         "the one door for answers, met by everything that brings answers",
     ),
+    "campaign/selecting.py": (
+        "unit/campaign/test_large_choosing.py",
+        "both ways lead to the same records, in whole campaigns",
+    ),
     "campaign/status.py": (
         "unit/campaign/test_verification.py",
         "what status shows is compared with what verify computes, at every step of a campaign",

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.fingerprints import CheckedRecords, Contents, few, records_refused
+from dpal.campaign.large_contents import at_hand
 from dpal.campaign.layout import CONFIG
 from dpal.campaign.state import State
 from dpal.data import Pool
+from dpal.data.large_pool import LargePool
 from dpal.data.sources import open_pool
 from dpal.errors import DamagedCampaign, MissingData, RecordsChanged
 
@@ -25,6 +27,8 @@ def campaign_pool(
 ) -> Pool:
     """The pool in the campaign's order and without withdrawn records. One with other ids or classes is refused."""
     created = state.created
+    if isinstance(pool, LargePool):
+        pool = at_hand(pool, state, folder)
     given, known = set(pool.ids.tolist()), set(contents.ids)
     kept = [record_id for record_id in contents.ids if record_id not in state.withdrawn]
     if missing := [record_id for record_id in kept if record_id not in given]:

@@ -19,6 +19,8 @@ from dpal.selection.baselines import RandomSelection
 from dpal.selection.selection import Chosen, Selection
 from dpal.training.learner import Learner
 
+_NUL = "\0"
+
 
 def initial_set(state: State, plan: Plan, units: CampaignUnits, parts: Parts, randomness: Randomness) -> Chosen:
     """The initial set: as it was given, or drawn at random without looking at any record."""
@@ -94,8 +96,20 @@ def choose_with_blanks(
         highest=acquisition.highest,
         clip=acquisition.clip,
         randomness=randomness,
-        ids=np.concatenate([ids, np.full(blanks, "", dtype=ids.dtype)]),
+        ids=np.concatenate([ids, blank_ids(blanks)]),
     )
-    return replace(
-        chosen, to_label=chosen.to_label[chosen.to_label != ""], retired=chosen.retired[chosen.retired != ""]
+    return without_blanks(chosen)
+
+
+def blank_ids(count: int) -> NDArray[np.str_]:
+    """Ids for blanks, each with coins of its own. No record has one of them: ids are without NUL."""
+    return np.asarray([f"{_NUL}{number}" for number in range(count)], dtype=np.str_)
+
+
+def without_blanks(chosen: Chosen) -> Chosen:
+    """The choice without blanks."""
+    to_label, retired = (
+        ids[np.asarray([not str(name).startswith(_NUL) for name in ids], dtype=np.bool_)]
+        for ids in (chosen.to_label, chosen.retired)
     )
+    return replace(chosen, to_label=to_label, retired=retired)

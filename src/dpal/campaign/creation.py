@@ -8,6 +8,7 @@ import numpy as np
 
 from dpal import __version__
 from dpal.campaign import fault_points
+from dpal.campaign.block_look import look_at_blocks
 from dpal.campaign.config import CampaignConfig, settings_hash
 from dpal.campaign.encoding import synthetic_features
 from dpal.campaign.facts import Created
@@ -15,13 +16,17 @@ from dpal.campaign.files import digest, require_new, sync_folder, write_text, wr
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.foreign_code import acquisition_name
 from dpal.campaign.held_out import require_held_out, require_separate_units
+from dpal.campaign.large_choosing import require_large
+from dpal.campaign.large_contents import BlockPrints
 from dpal.campaign.layout import CHECKPOINTS, CONFIG, REPORTS, WEIGHTS
+from dpal.campaign.network_folders import require_local
 from dpal.campaign.parts import Parts
 from dpal.campaign.reader import plan_hash
 from dpal.campaign.rollback_guard import note_newest
 from dpal.campaign.status import encoder_words
 from dpal.campaign.store import Store
 from dpal.data import Pool
+from dpal.data.large_pool import LargePool
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument
 from dpal.labels.oracles import SimulatedOracle
@@ -37,12 +42,17 @@ from dpal.training.threads import fastest_threads
 def create_folder(folder: Path, config: CampaignConfig, parts: Parts, plan: Plan, initial: Sequence[str]) -> None:
     """Check everything, then make the campaign's folder."""
     folder = folder.absolute()
+    require_local(folder)
     require_new(folder)
     _require_plan(plan, config, parts.pool, initial)
     if parts.encoder is not None:
         parts.tell(str(encoder_words(parts.encoder.facts())))
     key = new_key()
-    contents = _read_all_records(parts, key)
+    if isinstance(parts.pool, LargePool):
+        require_large(plan, parts.pool, parts, initial)
+        contents: Contents | BlockPrints = _look_at_large_pool(parts, parts.pool, key)
+    else:
+        contents = _read_all_records(parts, key)
     inputs = parts.inputs
     if parts.encoder is not None:
         inputs = synthetic_features(parts.encoder, parts.pool, parts.evaluation_as_given)
@@ -93,11 +103,7 @@ def _read_all_records(parts: Parts, key: bytes) -> Contents:
     """The pool's fingerprints. A held-out set that shares records with the pool is refused."""
     pool = parts.pool
     contents, broken = _read_all(pool, key)
-    if broken:
-        parts.tell(
-            f"{broken:,} records hold values that are not finite: nothing can be learnt from them, and their labels "
-            "would be wasted. Repair them first if possible. (This is about private records.)"
-        )
+    _warn_of(broken, parts)
     if parts.evaluation_as_given is not None:
         require_separate_units(parts.evaluation_as_given, pool, contents)
         held_out, _ = _read_all(parts.evaluation_as_given, key)
@@ -105,6 +111,23 @@ def _read_all_records(parts: Parts, key: bytes) -> Contents:
     if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
         raise InvalidArgument("oracle", "simulated", f"files: the pool {pool.name} has no labels of its own")
     return contents
+
+
+def _look_at_large_pool(parts: Parts, pool: LargePool, key: bytes) -> BlockPrints:
+    """The fingerprints of a large pool's row groups, each of which is read once."""
+    digests, broken = look_at_blocks(pool, key, held_out=parts.evaluation_as_given)
+    _warn_of(broken, parts)
+    if isinstance(parts.oracle, SimulatedOracle) and pool.labels is None:
+        raise InvalidArgument("oracle", "simulated", "files, or name the column of labels (data.options.label)")
+    return BlockPrints.of(pool.table, digests)
+
+
+def _warn_of(broken: int, parts: Parts) -> None:
+    if broken:
+        parts.tell(
+            f"{broken:,} records hold values that are not finite: nothing can be learnt from them, and their labels "
+            "would be wasted. Repair them first if possible. (This is about private records.)"
+        )
 
 
 def _read_all(pool: Pool, key: bytes) -> tuple[Contents, int]:
@@ -150,7 +173,7 @@ def _fill(
     plan: Plan,
     initial: Sequence[str],
     *,
-    contents: Contents,
+    contents: Contents | BlockPrints,
     learner: Learner,
     key: bytes,
 ) -> None:
@@ -183,6 +206,7 @@ def _fill(
         foreign_code=tuple(sorted({*parts.foreign_code, *plan.foreign_code})),
         ids_are_free_of_content=parts.pool.ids_are_free_of_content,
         encoder=None if parts.encoder is None else parts.encoder.facts(),
+        large=isinstance(contents, BlockPrints),
     )
     try:
         note_newest(draft, store.append(fact, after=None))

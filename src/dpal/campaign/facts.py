@@ -57,6 +57,8 @@ class Created(Fact):
     # What the promise protects one of where it is not a record: its word, the most of its records that are used, and
     # whether people give one label for all of them.
     unit: Mapping[str, Any] | None = None
+    # Whether the pool is never in memory: `contents` is then the hash of blocks.json, its row groups' fingerprints.
+    large: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +113,23 @@ class Selected(Fact):
     salt: str = field(repr=False, compare=False, default_factory=fresh_salt)
     # The units that were chosen, to which these records belong; what was retired are units too. None: single records.
     units: tuple[str, ...] | None = field(repr=False, default=None)
+    # Of a large pool: the hash of ids and fingerprints of the copies of these records.
+    contents: str | None = field(repr=False, default=None)
 
     @property
     def chosen(self) -> tuple[str, ...]:
         """What was chosen: units or, where none are named, records."""
         return self.to_label if self.units is None else self.units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored(Fact):
+    """A large pool is scored for the open charge. Nothing has been chosen by these scores yet."""
+
+    kind: ClassVar[str] = "scored"
+    charge: int
+    # A keyed hash of all scores, which are deleted afterwards.
+    scores: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +286,7 @@ KINDS: dict[str, type[Fact]] = {
         MeanReleased,
         ChargedSelection,
         ChargedTraining,
+        Scored,
         Selected,
         Answered,
         Arranged,

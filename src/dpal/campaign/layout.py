@@ -11,6 +11,11 @@ CONFIG = "campaign.yaml"
 NEXT_CONFIG = "campaign.yaml.next"
 # Ids and fingerprints of all records.
 CONTENTS = "contents.db"
+# In place of it, where the pool is large: the fingerprints of its row groups, and copies of the records asked for.
+BLOCKS = "blocks.json"
+ASKED = "asked"
+# The scores of a large pool, while a selection is under way.
+SCORES = "scores.scratch"
 # Answers from the labelling page, until the writer takes them in.
 INBOX = "inbox.db"
 # What the people who label are told, and examples.

@@ -11,6 +11,7 @@ from dpal.campaign.config import CampaignConfig, Model, Text
 from dpal.campaign.encoding import kind_of
 from dpal.campaign.foreign_code import acquisition_name, foreign_code, is_same_code
 from dpal.data import Pool, tokenized
+from dpal.data.large_pool import LargePool
 from dpal.data.records import Records, TextRecords
 from dpal.data.sources import open_pool, with_absolute_file, with_absolute_paths
 from dpal.data.unit_rule import in_no_unit_of_a_pool
@@ -153,6 +154,10 @@ def _configured_evaluation(config: CampaignConfig, pool: Pool) -> Pool:
                 "evaluation.unit, or declare that no one is in both: evaluation.shares_no_unit: true."
             )
         raise
+    if isinstance(opened, LargePool):
+        raise InvalidArgument(
+            "evaluation.source", given.source, "one whose records are at hand, such as table, numpy or image-folder"
+        )
     return in_no_unit_of_a_pool(opened) if pool.units is not None and given.shares_no_unit else opened
 
 

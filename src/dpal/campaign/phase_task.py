@@ -15,6 +15,7 @@ from dpal.campaign.campaign_units import CampaignUnits
 from dpal.campaign.state import State
 from dpal.campaign.step_randomness import randomness_of
 from dpal.data import Pool
+from dpal.data.large_pool import LargePool
 from dpal.planning.plan import Phase, Schedule
 from dpal.training.learner import Learner
 from dpal.training.loop import PhaseResult
@@ -31,6 +32,8 @@ class PhaseTask:
     phases: int
     phase: Phase
     later_records: float
+    # The public number of records, where the pool is too large to be at hand.
+    pool_size: int | None
     groups: tuple[NDArray[np.int64], ...] = field(repr=False)
     targets: NDArray[Any] = field(repr=False)
     units: NDArray[np.int64] | None = field(repr=False)
@@ -52,6 +55,7 @@ class PhaseTask:
             phases=len(schedule.phases),
             phase=schedule.phases[number],
             later_records=sum(phase.steps * phase.expected_batch_size for phase in later),
+            pool_size=pool.unit_count if isinstance(pool, LargePool) else None,
             groups=tuple(units.members(seen, group, pool) for group in range(len(seen.groups))),
             targets=targets_of(seen, pool),
             units=units.trained(seen, pool) if units.are_named else None,
@@ -73,6 +77,7 @@ class PhaseTask:
             description=f"phase {self.number + 1} of {self.phases}",
             after_step=after_step,
             later_records=self.later_records,
+            pool_size=self.pool_size,
             processes=processes,
         )
 
@@ -83,6 +88,7 @@ class PhaseTask:
             "phases": self.phases,
             "phase": asdict(self.phase),
             "later_records": self.later_records,
+            "pool_size": self.pool_size,
             "seed": self.seed,
             "withdrawn": sorted(self.withdrawn),
             "settings": self.settings,

@@ -49,8 +49,8 @@ class PhaseWorker:
     def __init__(self, reader: Reader, processes: Processes) -> None:
         self.reader, self.processes = reader, processes
         self._runner: Runner | None = None
-        # The withdrawn records and the settings that the runner was made for.
-        self._made_for: tuple[frozenset[str], str] | None = None
+        # The withdrawn records, the settings and the records at hand that the runner was made for.
+        self._made_for: tuple[frozenset[str], str, str] | None = None
 
     def train(self, message: bytes) -> Learner:
         """Carry out the phase that rank 0 has sent. What was learned is rank 0's to keep."""
@@ -64,7 +64,7 @@ class PhaseWorker:
 
     def _runner_for(self, task: PhaseTask) -> Runner:
         """With the records and settings of the task: rank 0 has checked and encoded what is there."""
-        needed = (task.withdrawn, task.settings)
+        needed = (task.withdrawn, task.settings, task.pool)
         if self._runner is None or self._made_for != needed:
             self.reader.state()
             # The held-out set is rank 0's.

@@ -11,6 +11,7 @@ from pathlib import Path
 from dpal.campaign.changed_config import current_config
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.fingerprints import Contents
+from dpal.campaign.large_contents import asked_contents
 from dpal.campaign.ledger import Ledger
 from dpal.campaign.rollback_guard import noted_newest, require_not_behind
 from dpal.campaign.state import State, after, fold
@@ -116,6 +117,10 @@ class Reader:
     def contents(self) -> Contents:
         """Ids and fingerprints of the records that the campaign was created with. Never to be released."""
         with self.open_store() as store:
+            state = self.known_state()
+            if state.created.large:
+                # Only of those that were asked for: the others are known by their row groups.
+                return asked_contents(self.folder, state, store.secret())
             return Contents.read(self.folder, key=store.secret(), expected=self.known_state().created.contents)
 
     def names(self, contents: Contents) -> Names:

@@ -12,14 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpal.campaign import fault_points
-from dpal.campaign.campaign_pool import (
-    campaign_pool,
-    checked_records,
-    nothing_charged,
-)
+from dpal.campaign.campaign_pool import campaign_pool, checked_records, nothing_charged
 from dpal.campaign.campaign_units import CampaignUnits
 from dpal.campaign.chance import in_words, stopped_after, verdict_of
-from dpal.campaign.choosing import initial_set, pool_scores, queried, records_to_label
+from dpal.campaign.choosing import pool_scores, records_to_label
 from dpal.campaign.config import CampaignConfig
 from dpal.campaign.encoding import Encoding, require_encoder
 from dpal.campaign.facts import Finished, MeanReleased, Produced, Resumed, Selected, Trained
@@ -33,15 +29,18 @@ from dpal.campaign.layout import checkpoint_name
 from dpal.campaign.ledger import charge_for_mean, charge_for_selection, charge_for_training, epsilon_spent
 from dpal.campaign.lock import only_writer
 from dpal.campaign.metrics import evaluation_of
+from dpal.campaign.network_folders import network_warning
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import record_answers
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
+from dpal.campaign.selecting import chosen_records
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
 from dpal.campaign.writer import Writer, writing
+from dpal.data.large_pool import LargePool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
@@ -95,7 +94,9 @@ class Runner:
             campaign_pool(self.given_pool, state, contents, folder=folder, charged=charged),
             self._given_inputs,
         )
-        if pool is not self.given_pool:
+        if isinstance(pool, LargePool):
+            inputs = pool.records
+        elif pool is not self.given_pool:
             inputs = inputs.subset(self.given_pool.positions(pool.ids))
         self._checked = checked = checked_records(pool, contents, folder=folder, charged=charged)
         # Before anything is computed from them.
@@ -138,6 +139,8 @@ class Runner:
         # It was certified before it was recorded, and is certified again before anything is charged on it.
         with doing("certifying the plan"):
             read_plan(json.dumps(self.reader.state().created.plan), import_code=True)
+        if (warning := network_warning(self.folder)) is not None:
+            self.parts.tell(warning)
         with writing(self.reader) as writer:
             if writer.state.withdrawn != self._withdrawn:
                 self._take_records(writer.state, self.reader.contents(), nullcontext)
@@ -228,17 +231,17 @@ class Runner:
         if group > 0:
             self._ready(writer.state)
         charge, randomness, seen = self._charged(writer, charge_for_selection(self.schedule, group), "select")
-        chosen = (
-            initial_set(seen, self.plan, self.units, self.parts, randomness)
-            if group == 0
-            else queried(
-                seen,
-                self.schedule.selections[group - 1],
-                self.units,
-                self.parts,
-                scores=lambda: self.scores(seen, randomness),
-                randomness=randomness,
-            )
+        chosen, copies = chosen_records(
+            writer,
+            charge,
+            group,
+            seen,
+            plan=self.plan,
+            units=self.units,
+            parts=self.parts,
+            model=self.model,
+            scores=self.scores,
+            randomness=randomness,
         )
         fault_points.reached("select.chosen")
         fact = Selected(
@@ -248,10 +251,14 @@ class Runner:
             units=tuple(str(name) for name in chosen.to_label) if self.units.are_named else None,
             retired=tuple(str(name) for name in chosen.retired),
             threshold=chosen.threshold,
+            contents=copies,
         )
         writer.add(fact, unseal=writer.state.sealed_with)
         fault_points.reached("select.recorded")
         self.parts.tell(words_of_selection(fact, self.plan))
+        if copies is not None:
+            # These records are at hand from now on.
+            self._take_records(writer.state, self.reader.contents(), nullcontext)
 
     def scores(self, state: State, randomness: Randomness) -> NDArray[np.float64]:
         """The scores of the whole pool, unit by unit, whoever is labelled."""

@@ -19,6 +19,8 @@ def simulated_scores(runner: "Runner", group: int) -> tuple[NDArray[np.float64],
     state = runner.reader.state()
     if state.created.seed is None:
         raise InvalidArgument("seed", None, "set: scores are private, and are shown only in simulations (not_private)")
+    if state.created.large:
+        raise InvalidArgument("data.source", "parquet", "another one: the scores of a large pool are deleted")
     if not 1 <= group < len(state.selected):
         raise InvalidArgument("the query", group, f"from 1 to {len(state.selected) - 1}, the queries so far")
     recorded = runner.reader.recorded

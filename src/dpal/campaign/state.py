@@ -19,6 +19,7 @@ from dpal.campaign.facts import (
     MeanReleased,
     Produced,
     Resumed,
+    Scored,
     Selected,
     Trained,
     WentOn,
@@ -47,6 +48,8 @@ class State:
     open_charge: tuple[int, Charge] | None = None
     # The fact that the open charge's key is sealed with: the charge, or a withdrawal that replaced the key.
     sealed_with: int | None = None
+    # The scores of the open charge, where the pool is large, once it is scored.
+    scored: Scored | None = None
     # The model of the open charge, once it is made.
     produced: Produced | None = None
     # The private mean of the pool's features, once it is released.
@@ -157,7 +160,12 @@ def _after(state: State, number: int, fact: Fact) -> State:
             records = fact.to_label if fact.units is not None else everyone
             _require(not state.withdrawn & set(records), number, "selects a withdrawn record")
             _require((fact.units is None) == (state.created.unit is None), number, "selects other units than promised")
-            return replace(state, selected=(*state.selected, fact), open_charge=None, sealed_with=None)
+            _require((fact.contents is not None) == state.created.large, number, "keeps other copies than promised")
+            return replace(state, selected=(*state.selected, fact), open_charge=None, sealed_with=None, scored=None)
+        case Scored():
+            _require(_is_open(state, fact.charge, ChargedSelection), number, "is a scoring that was not charged")
+            _require(state.created.large and state.scored is None, number, "scores a second time for one charge")
+            return replace(state, scored=fact)
         case Produced():
             _require(_is_open(state, fact.charge, ChargedTraining), number, "is a model that was not charged")
             _require(
@@ -235,7 +243,9 @@ def _after(state: State, number: int, fact: Fact) -> State:
             _require(is_new, number, "withdraws a record a second time")
             # A step under way gets a new key with the withdrawal, unless its model is already made.
             sealed_with = state.sealed_with if state.open_charge is None or state.produced is not None else number
-            return replace(state, withdrawn=state.withdrawn | set(fact.ids), sealed_with=sealed_with)
+            # And its scores, which leave the withdrawn records out.
+            withdrawn = state.withdrawn | set(fact.ids)
+            return replace(state, withdrawn=withdrawn, sealed_with=sealed_with, scored=None)
         case _:
             raise DamagedCampaign(f"Fact {number} ({fact.kind}) is not valid at this point.")
 

@@ -11,7 +11,8 @@ from dpal.campaign.config import settings_hash
 from dpal.campaign.facts import ChargedMean, ChargedSelection, ChargedTraining, Finished, to_text
 from dpal.campaign.files import draft_of, is_whole
 from dpal.campaign.fingerprints import Contents
-from dpal.campaign.layout import CONFIG, CONTENTS, SPENT, WEIGHTS, checkpoint_name, models_in
+from dpal.campaign.large_contents import asked_is_whole
+from dpal.campaign.layout import ASKED, CONFIG, CONTENTS, SPENT, WEIGHTS, checkpoint_name, models_in
 from dpal.campaign.ledger import Ledger, epsilon_spent, noted_epsilon, planned_charge
 from dpal.campaign.leftovers import needed_keys
 from dpal.campaign.state import Charge, Finish, ReleaseMean, Select, State, Train, after, fold, next_step
@@ -222,7 +223,10 @@ def _files_check(folder: Path, state: State) -> Check:
         expected[name] = state.produced.sha256
     unrecorded = [name for name in models_in(folder) if name not in expected]
     try:
-        Contents.read(folder, key=b"", expected=state.created.contents)
+        if not state.created.large:
+            Contents.read(folder, key=b"", expected=state.created.contents)
+        elif not asked_is_whole(folder, state):
+            wrong.append(ASKED)
     except DpalError:
         wrong.append(CONTENTS)
     try:

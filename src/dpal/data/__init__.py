@@ -3,13 +3,14 @@
 Read in this order: `pool` (records by id), `units` (whom they belong to; `unit_rule` finds out), `records` (what they
 are made of: arrays, texts; `images` for encoded ones), `class_labels` (labels in files become class numbers). Then
 where pools come from: `arrays`, `folders`, `tables` and `hugging_face` (both through `columns`), `named` (published
-datasets), and `sources`, which opens any of them from a configuration. `tokenization`, `memory_map` and `splits` make a
-pool from another one.
+datasets), `parquet` and `large_pool` (read block by block; `id_lookup` finds ids in them), and `sources`, which opens
+any of them from a configuration. `tokenization`, `memory_map` and `splits` make a pool from another one.
 """
 
 from dpal.data.arrays import from_arrays, from_numpy_file
 from dpal.data.folders import from_image_folder
 from dpal.data.hugging_face import from_hugging_face
+from dpal.data.large_pool import LargePool, from_parquet
 from dpal.data.memory_map import as_memory_map
 from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
@@ -21,6 +22,7 @@ from dpal.data.units import Units
 
 __all__ = [
     "DATASETS",
+    "LargePool",
     "Pool",
     "Split",
     "UnitRule",
@@ -30,6 +32,7 @@ __all__ = [
     "from_hugging_face",
     "from_image_folder",
     "from_numpy_file",
+    "from_parquet",
     "from_table",
     "load_dataset",
     "split_by_id",

@@ -10,6 +10,7 @@ from typing import Any
 from dpal.data.arrays import from_numpy_file
 from dpal.data.folders import from_image_folder
 from dpal.data.hugging_face import from_hugging_face
+from dpal.data.large_pool import from_parquet
 from dpal.data.named.registry import DATASETS, load_dataset
 from dpal.data.pool import Pool
 from dpal.data.tables import from_table
@@ -22,15 +23,18 @@ SOURCES: dict[str, Callable[..., Pool]] = {
     "image-folder": from_image_folder,
     "numpy": from_numpy_file,
     "hugging-face": from_hugging_face,
+    "parquet": from_parquet,
 }
 _WITH_COLUMNS = ("table", "hugging-face")
-_PATHS = ("file", "folder", "labels", "ids")
+_PATHS = ("file", "folder", "labels", "ids", "path")
 
 
 def with_absolute_paths(options: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """The options with paths made absolute, starting from `base`, so that they are valid anywhere."""
     return {
-        name: str((base / Path(value).expanduser()).resolve()) if name in _PATHS and isinstance(value, str) else value
+        name: str((base / Path(value).expanduser()).resolve())
+        if name in _PATHS and isinstance(value, str) and "://" not in value
+        else value
         for name, value in options.items()
     }
 
@@ -58,6 +62,9 @@ def open_pool(source: str, options: Mapping[str, Any], unit: UnitRule | None = N
 
 
 def _with_units(source: str, options: Mapping[str, Any], unit: UnitRule) -> Pool:
+    if source == "parquet":
+        allowed = "left out: a large pool protects each record by itself. Units need the source table"
+        raise InvalidArgument("data.unit with the source parquet", unit.name, allowed)
     if unit.column is None:
         opened = open_pool(source, options)
         # Folders that are named after classes are no part of who it is: 0007_1 is the same person in ill and healthy.

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument
 from dpal.randomness import exponentials
+from dpal.randomness.record_coins import RecordCoins
 
 # Bits of the first comparison of a coin; only one in 2**32 needs a second.
 _WORD = 32
+_KEY_BYTES = 32
 _SMALLEST_UNIT = Fraction(1, 10**12)
 
 
@@ -28,6 +30,10 @@ class Randomness(ABC):
     def words(self, count: int) -> NDArray[np.uint32]:
         """So many independent uniform 32-bit integers."""
         return np.frombuffer(self.bytes(4 * count), dtype=np.uint32)
+
+    def record_coins(self) -> RecordCoins:
+        """Coins by record id, under a fresh key."""
+        return RecordCoins(self.bytes(_KEY_BYTES))
 
     def coins(self, probability: Fraction, count: int) -> NDArray[np.bool_]:
         """Independent coins that come up true with exactly this probability."""

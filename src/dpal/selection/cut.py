@@ -16,15 +16,19 @@ from numpy.typing import NDArray
 from dpal.errors import InvalidArgument
 from dpal.privacy.campaign_history import Released
 from dpal.privacy.mechanisms import MOST_GRID_STEPS, Exponential
-from dpal.randomness import Randomness
+from dpal.randomness import IdColumn, Randomness, RecordCoins
+from dpal.selection.by_blocks import BlockSelection, Counts
 from dpal.selection.grid import Grid, Scores, on_grid
-from dpal.selection.selection import INSIDE, NOBODY, Chosen, Positions, Selection, SelectionBudget, require_share
+from dpal.selection.selection import INSIDE, NOBODY, Chosen, Positions, SelectionBudget, require_share
 
 # Scores are rounded to few steps: the rank error grows with the logarithm of the number of candidates, and a difference
 # of half a percent of the range says nothing about what is worth a label.
 GRID_STEPS = 255
 # Records on the same step are put in order by coins of their own, this fine.
 COIN_LEVELS = 4096
+# Finer in pools so large that about ten records would share each candidate, up to what fits in memory.
+_RECORDS_PER_CANDIDATE = 10
+_MOST_COIN_LEVELS = 1 << 16
 # The cut aims below the query size, so that more are asked for with at most this probability where scores are spread.
 OVERRUN_PROBABILITY = 0.05
 # How far below, as a share of the query size, where the budget allows it.
@@ -33,11 +37,10 @@ _MARGIN = 0.04
 _PLENTY = 0.05
 # Candidates fit in memory as one count each.
 _MOST_CANDIDATES = 1 << 24
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutSelection(Selection):
+class CutSelection(BlockSelection):
     """Asks for every unlabelled record at or above the cut; `wanted` is the number of them that the cut aims at.
 
     The number asked for is random. If it is more than planned, all of them are asked for; if it is less, nobody else
@@ -78,7 +81,9 @@ class CutSelection(Selection):
         epsilon = min(max(precise, _PLENTY), affordable)
         margin = math.ceil(2 * math.log(1 / (2 * OVERRUN_PROBABILITY)) / epsilon)
         wanted = max(query_size - margin, (query_size + 1) // 2)
-        return cls(query_size=query_size, unlabelled=unlabelled, cut_epsilon=epsilon, wanted=wanted)
+        crowd = unlabelled / (GRID_STEPS * _RECORDS_PER_CANDIDATE)
+        levels = min(max(COIN_LEVELS, 1 << math.ceil(math.log2(max(crowd, 1)))), _MOST_COIN_LEVELS)
+        return cls(query_size=query_size, unlabelled=unlabelled, cut_epsilon=epsilon, wanted=wanted, coin_levels=levels)
 
     @property
     def released(self) -> Released:
@@ -122,25 +127,39 @@ class CutSelection(Selection):
         # Rounded up: only a blank, which has no score at all, is on step 0 and below every cut.
         return on_grid(scores, highest=largest, steps=self.grid_steps, round_up=True)
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
-        levels = self.coin_levels
-        heights = np.empty(len(grid), dtype=np.uint32)
-        counts = np.zeros((self.grid_steps + 1) * levels, dtype=np.int64)
-        for start in range(0, len(grid), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            coins = randomness.integers(levels, len(grid[chunk]))
-            heights[chunk] = grid[chunk].astype(np.int64) * levels + coins
-            counts += np.bincount(heights[chunk], minlength=len(counts))
-        # From just above a blank up to "nobody", which is above every record.
-        cut = levels + self._private_rank(counts[levels:], randomness)
-        return Chosen(to_label=_at_or_above(heights, cut), retired=NOBODY, threshold=cut / levels)
+    @property
+    def candidates(self) -> int:
+        return self.grid_steps * self.coin_levels
+
+    def counts(self, grid: Grid, ids: IdColumn, coins: RecordCoins) -> Counts:
+        # From just above a blank: what has no score is at no candidate, and draws no coin.
+        scored = np.flatnonzero(grid)
+        above = grid[scored].astype(np.int64) - 1
+        heights = above * self.coin_levels + coins.integers(self.coin_levels, ids[scored])
+        return np.bincount(heights, minlength=self.candidates)
+
+    def bound(self, counts: Counts, records: int, randomness: Randomness) -> int:
+        # Up to "nobody", which is above every record. How many records there are has no part in it.
+        del records
+        return self.coin_levels + self._private_rank(counts, randomness)
+
+    def taken(self, grid: Grid, ids: IdColumn, coins: RecordCoins, bound: int) -> NDArray[np.bool_]:
+        step, level = divmod(bound, self.coin_levels)
+        taken = grid > step
+        # Only on the cut's own step do coins decide.
+        ties = np.flatnonzero(grid == step)
+        taken[ties] = coins.integers(self.coin_levels, ids[ties]) >= level
+        return taken
+
+    def may_take(self, grid: Grid, bound: int) -> bool:
+        return int(grid.max(initial=0)) >= bound // self.coin_levels
+
+    def settled(self, taken: Positions, ids: IdColumn, coins: RecordCoins, bound: int) -> Chosen:
+        del ids, coins
+        return Chosen(to_label=taken, retired=NOBODY, threshold=bound / self.coin_levels)
 
     def _private_rank(self, counts: NDArray[np.int64], randomness: Randomness) -> int:
         """A position with about `wanted` at or above it, by weights exp(ε · utility / 2) of sensitivity 1."""
         at_or_above = np.append(counts[::-1].cumsum()[::-1], 0)
         rank_errors = np.abs(at_or_above - self.wanted)
         return int(randomness.exponential_picks(rank_errors, Fraction(self.cut_epsilon) / 2, 1)[0])
-
-
-def _at_or_above(heights: NDArray[np.uint32], cut: int) -> Positions:
-    return np.flatnonzero(heights >= cut).astype(np.int64)

@@ -18,7 +18,7 @@ from dpal.privacy import checks
 from dpal.privacy.campaign_history import Released, pure_epsilon
 from dpal.privacy.mechanisms import MOST_GRID_STEPS
 from dpal.privacy.renyi import renyi_curve
-from dpal.randomness import Randomness
+from dpal.randomness import IdColumn, Places, Randomness
 from dpal.selection.grid import Grid, Scores, on_grid
 
 Positions = NDArray[np.int64]
@@ -118,6 +118,11 @@ class Selection(ABC):
     def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
         """The chosen positions, from scores on the grid; a threshold in steps of the grid."""
 
+    def _choose_by_id(self, grid: Grid, ids: IdColumn | Places, randomness: Randomness) -> Chosen:
+        """The same for kinds whose coins are tied to ids. Others draw them in the order of the records."""
+        del ids
+        return self._choose(grid, randomness)
+
     @property
     def resolution(self) -> int:
         """How many steps of the public grid scores are rounded to."""
@@ -144,7 +149,8 @@ class Selection(ABC):
             raise InvalidArgument("the number of ids", len(names), f"{len(grid):,}, one for each score")
         if len(grid) == 0:
             raise InvalidArgument("the number of scores", 0, "at least 1: there is no unlabelled record to select")
-        chosen = self._choose(grid, randomness)
+        column = Places(len(grid)) if names is None else IdColumn.of(names)
+        chosen = self._choose_by_id(grid, column, randomness)
         if chosen.threshold is not None:
             chosen = replace(chosen, threshold=chosen.threshold * largest / self.resolution)
         if names is None:

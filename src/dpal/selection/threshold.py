@@ -10,19 +10,20 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument, NoSolution
 from dpal.privacy import checks
 from dpal.privacy.campaign_history import Released
 from dpal.privacy.mechanisms import BernoulliSelection, Exponential
-from dpal.randomness import Randomness
+from dpal.randomness import IdColumn, Randomness, RecordCoins
+from dpal.selection.by_blocks import BlockSelection, Counts
 from dpal.selection.grid import Grid
 from dpal.selection.selection import (
     MEAN_SCORE,
     NOBODY,
     Chosen,
     Positions,
-    Selection,
     SelectionBudget,
     require_share,
 )
@@ -31,11 +32,10 @@ from dpal.selection.selection import (
 THRESHOLD_EPSILON = 0.05
 # Beyond this ratio of probabilities a threshold selection gains next to nothing.
 _LARGEST_CHOICE_EPSILON = 5.0
-_CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdSelection(Selection):
+class ThresholdSelection(BlockSelection):
     """Takes a record with probability_high if its score reaches the threshold, otherwise with probability_low.
 
     The number taken is random. Of more than query_size a random surplus is retired; fewer are never topped up:
@@ -158,24 +158,30 @@ class ThresholdSelection(Selection):
                     f"{parameter.name} of a selection", stated, f"{true!r}, as its choice_epsilon gives"
                 )
 
-    def _choose(self, grid: Grid, randomness: Randomness) -> Chosen:
-        steps = self.resolution
-        cut = private_cut(grid, steps, self.fraction_above, Exponential(epsilon=self.threshold_epsilon), randomness)
-        high, low = Fraction(self.probability_high), Fraction(self.probability_low)
-        chunks: list[Positions] = []
-        for start in range(0, len(grid), _CHUNK):
-            above = grid[start : start + _CHUNK] >= cut
-            taken = np.empty(len(above), dtype=bool)
-            number_above = int(np.count_nonzero(above))
-            taken[above] = randomness.coins(high, number_above)
-            taken[~above] = randomness.coins(low, len(above) - number_above)
-            chunks.append(np.flatnonzero(taken) + start)
-        everyone, threshold = np.concatenate(chunks), float(cut)
-        if len(everyone) <= self.query_size:
-            return Chosen(to_label=everyone, retired=NOBODY, threshold=threshold)
-        kept = np.zeros(len(everyone), dtype=bool)
-        kept[randomness.subset(len(everyone), self.query_size)] = True
-        return Chosen(to_label=everyone[kept], retired=everyone[~kept], threshold=threshold)
+    @property
+    def candidates(self) -> int:
+        return self.resolution + 1
+
+    def counts(self, grid: Grid, ids: IdColumn, coins: RecordCoins) -> Counts:
+        del ids, coins
+        return np.bincount(grid, minlength=self.candidates)
+
+    def bound(self, counts: Counts, records: int, randomness: Randomness) -> int:
+        wanted = round(self.fraction_above * records)
+        return private_step(counts, wanted, Exponential(epsilon=self.threshold_epsilon), randomness)
+
+    def taken(self, grid: Grid, ids: IdColumn, coins: RecordCoins, bound: int) -> NDArray[np.bool_]:
+        above, taken = grid >= bound, np.empty(len(grid), dtype=np.bool_)
+        for places, probability in ((above, self.probability_high), (~above, self.probability_low)):
+            taken[places] = coins.coins(Fraction(probability), ids[places])
+        return taken
+
+    def settled(self, taken: Positions, ids: IdColumn, coins: RecordCoins, bound: int) -> Chosen:
+        if len(taken) <= self.query_size:
+            return Chosen(to_label=taken, retired=NOBODY, threshold=float(bound))
+        kept = np.zeros(len(taken), dtype=np.bool_)
+        kept[coins.subset(ids, self.query_size)] = True
+        return Chosen(to_label=taken[kept], retired=taken[~kept], threshold=float(bound))
 
 
 def mean_score_fraction(choice_epsilon: float) -> float:
@@ -192,19 +198,13 @@ def _quantile_cost(budget: SelectionBudget) -> float:
     return THRESHOLD_EPSILON if budget.accounting == "basic" else budget.order * THRESHOLD_EPSILON**2 / 8
 
 
-def private_cut(
-    grid: Grid, grid_steps: int, fraction_above: float, mechanism: Exponential, randomness: Randomness
-) -> int:
-    """A step from 1 to grid_steps with about this fraction of the scores at or above it.
+def private_step(counts: Counts, wanted: int, mechanism: Exponential, randomness: Randomness) -> int:
+    """A step from 1 up with about the wanted number of scores at or above it, from the number of scores on each step.
 
     The exponential mechanism on ranks: a record moves every rank by at most 1. Step 0 is not a candidate, so a blank
     is always below the cut.
     """
-    counts = np.zeros(grid_steps + 1, dtype=np.int64)
-    for start in range(0, len(grid), _CHUNK):
-        counts += np.bincount(grid[start : start + _CHUNK], minlength=grid_steps + 1)
     at_or_above = counts[::-1].cumsum()[::-1]
-    wanted = round(fraction_above * len(grid))
     rank_errors = np.abs(at_or_above[1:] - wanted)
     # Weights exp(ε · utility / 2), the utility being minus the rank's error, of sensitivity 1.
     return 1 + int(randomness.exponential_picks(rank_errors, Fraction(mechanism.epsilon) / 2, 1)[0])

@@ -136,8 +136,11 @@ class Learner:
         later_records: float = 0.0,
         units: NDArray[np.int64] | None = None,
         processes: Processes | None = None,
+        pool_size: int | None = None,
     ) -> PhaseResult:
         """One phase of the plan. `targets` has one row per record; only the rows of the groups are used.
+
+        `pool_size` is how many records there are where only some are at hand: how many these are may be private.
 
         With `units`, a table of the records that each unit trains on, groups hold units (`train_phase`). Several
         `processes` must have the same weights at the end.
@@ -159,6 +162,7 @@ class Learner:
                 later_records=later_records,
                 units=units,
                 processes=processes,
+                pool_size=pool_size,
             )
         if processes.count > 1:
             processes.require_same("their weights after the phase", hashlib.sha256(self.weights()).hexdigest())
@@ -185,6 +189,11 @@ class Learner:
         )
         with self._best():
             return logits(self.model, other, np.arange(len(records)), precision=self.compute.precision)
+
+    def predictor(self) -> nn.Module:
+        """A copy of the model that predicts, for workers of another process."""
+        with self._best():
+            return deepcopy(self.model).cpu().eval()
 
     def export(self, path: Path) -> None:
         """Write the weights that predict, under the model's own names, for use without dpal: always the same bytes."""

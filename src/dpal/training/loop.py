@@ -72,6 +72,7 @@ def train_phase(
     later_records: float = 0.0,
     units: NDArray[np.int64] | None = None,
     processes: Processes | None = None,
+    pool_size: int | None = None,
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
 
@@ -82,7 +83,8 @@ def train_phase(
     Training happens on the model's device. The optimizer is the one of the settings unless one is given. A record that
     belongs to a group but teaches nothing (nobody could label it) has the position `BLANK`: it is drawn and takes its
     seat like any other, so that nothing but its own gradient depends on what it holds. `later_records` are the records
-    (or units) that later phases are expected to draw, for an estimate of the time.
+    (or units) that later phases are expected to draw, for an estimate of the time. `pool_size` is the public number of
+    records, where the source holds only some of them.
 
     Several `processes` that are given the same, with randomness from the same key, train the same model together.
     """
@@ -111,7 +113,7 @@ def train_phase(
         processes=processes.count,
     )
     engine.physical_records = rows
-    engine.step_records = most_drawn(phase.expected_batch_size, len(members))
+    engine.step_records = most_drawn(phase.expected_batch_size, pool_size or len(members))
     grid = sum_grid(settings.max_grad_norm, max(engine.step_records, rows))
     processes.require_same("how they compute", _how(engine, phase, settings, compute, device))
     keeps_bound = device.type != "cuda" or not isinstance(engine, FusedEngine) or _keeps_bound(engine, sample, members)

@@ -141,7 +141,8 @@ def source_for(
         raise InvalidArgument("the number of targets", len(labels), f"{len(records):,}, one per record")
     limit = _free_bytes(place) * _SHARE_OF_MEMORY if most_bytes is None else most_bytes
     chosen = scaling or Scaling()
-    if records.bytes_each * len(records) > limit:
+    # A large pool has no record at hand at first.
+    if len(records) == 0 or records.bytes_each * len(records) > limit:
         return StreamingSource(records, labels, chosen)
     return TensorSource(_whole(records, place), labels, scaling=chosen)
 

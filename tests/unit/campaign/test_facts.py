@@ -18,6 +18,7 @@ from dpal.campaign.facts import (
     MeanReleased,
     Produced,
     Resumed,
+    Scored,
     Selected,
     Trained,
     WentOn,
@@ -35,6 +36,8 @@ FACTS = [
     MeanReleased(charge=2, mean=(0.1 + 0.2, -0.0)),
     charged_selection(),
     charged_training(1),
+    created(large=True),
+    Scored(charge=2, scores="f" * 64),
     selected(2, "ä", "b", retired=("c",)),
     Answered(source="labels.csv", answers={"ä": 1, "b": "skip", "c": (0.0, 1.0)}),
     Answered(

@@ -14,6 +14,7 @@ from dpal.campaign.facts import (
     GivenUp,
     Produced,
     Resumed,
+    Scored,
     Trained,
     WentOn,
     Withdrawn,
@@ -28,6 +29,9 @@ CHARGED = [*LABELLED, charged_training()]
 PRODUCED = [*CHARGED, Produced(charge=5, **MADE)]
 MODEL = Trained(charge=5, file="checkpoints/phase-1.safetensors", **MADE)
 TRAINED = [*PRODUCED, MODEL]
+# The same start on a large pool, whose selections are scored first and keep copies.
+LARGE: list[Fact] = [created(large=True), charged_selection()]
+SCORED = [*LARGE, Scored(charge=2, scores="f")]
 SCORES = Evaluated(phase=0, records=1, metrics={})
 
 
@@ -49,6 +53,12 @@ def state(*facts: Fact) -> State:
         (PRODUCED, replace(MODEL, file="../phase-1.safetensors"), "in the wrong place"),
         (PRODUCED, PRODUCED[-1], "a second model for one charge"),
         (PRODUCED, GivenUp(charge=5, phase=0, reason="", settings=""), "whose model was made"),
+        ([created(), charged_selection()], Scored(charge=2, scores="f"), "a second time for one charge"),
+        (SCORED, Scored(charge=2, scores="f"), "a second time for one charge"),
+        (LARGE, Scored(charge=1, scores="f"), "that was not charged"),
+        (CHARGED, Scored(charge=5, scores="f"), "that was not charged"),
+        (LARGE, selected(2, "a"), "other copies than promised"),
+        ([created(), charged_selection()], replace(selected(2, "a"), contents="c"), "other copies than promised"),
         (LABELLED, Answered(source="", answers={"c": 0}), "was not asked"),
         (LABELLED, Answered(source="", answers={"a": 2}), "outside the classes"),
         (LABELLED, Closed(group=1), "does not exist"),
@@ -72,6 +82,14 @@ def test_a_campaign_begins_with_its_creation() -> None:
     for facts, message in (([], "no facts"), ([charged_selection()], "first fact is not its creation")):
         with pytest.raises(DamagedCampaign, match=message):
             state(*facts)
+
+
+def test_scores_belong_to_one_attempt() -> None:
+    assert state(*SCORED).scored == SCORED[-1]
+    # A withdrawal makes it another step, and a selection ends it.
+    assert state(*SCORED, Withdrawn(ids=("c",), reason="")).scored is None
+    chosen = replace(selected(2, "a"), contents="c")
+    assert state(*SCORED, chosen).scored is None and state(*LARGE, chosen).selected == (chosen,)
 
 
 def test_folding_in_two_parts_gives_the_same() -> None:

@@ -14,8 +14,7 @@ from dpal.errors import InvalidArgument
 from dpal.planning.certification import read_plan
 from dpal.privacy.campaign_history import Released
 from dpal.privacy.mechanisms import Exponential
-from dpal.selection import CutSelection
-from dpal.selection import cut as cut_module
+from dpal.selection import CutSelection, by_blocks
 from dpal.selection.recorded import RecordedSelection
 from dpal.selection.registry import selection_from_json
 from dpal.selection.selection import INSIDE, RELEASED, require_promise
@@ -35,7 +34,7 @@ def test_everyone_at_or_above_the_cut_is_asked_and_nobody_else() -> None:
     assert chosen.to_label.tolist() == np.flatnonzero(np.ceil(SPREAD * 100) >= round(chosen.threshold * 100)).tolist()
     assert len(chosen.retired) == 0
     fine = cut().choose(SPREAD, highest=1.0, randomness=seeded())
-    assert SPREAD[fine.to_label].min() >= fine.threshold - 1 / 255 - 1e-9
+    assert SPREAD[fine.to_label].min() >= fine.threshold - 2 / 255 - 1e-9
     assert np.mean(fine.threshold <= SPREAD) == pytest.approx(500 / 20_000, abs=0.002)
 
 
@@ -108,11 +107,10 @@ def test_chunks_and_an_array_ask_for_the_same(monkeypatch: pytest.MonkeyPatch) -
     whole = cut().choose(SPREAD, highest=1.0, randomness=seeded())
     chunks = cut().choose(iter(np.array_split(SPREAD, 7)), highest=1.0, randomness=seeded())
     assert chunks.to_label.tolist() == whole.to_label.tolist() and chunks.threshold == whole.threshold
-    # Its own chunks bound memory. The coins are other ones then, and the number asked for stays close.
-    monkeypatch.setattr(cut_module, "_CHUNK", 333)
+    # Its own chunks bound memory, and change nothing.
+    monkeypatch.setattr(by_blocks, "_CHUNK", 333)
     pieces = cut().choose(SPREAD, highest=1.0, randomness=seeded())
-    assert len(pieces.to_label) == pytest.approx(len(whole.to_label), abs=60)
-    assert SPREAD[pieces.to_label].min() >= pieces.threshold - 1 / 255 - 1e-9
+    assert pieces.to_label.tolist() == whole.to_label.tolist() and pieces.threshold == whole.threshold
 
 
 @pytest.mark.parametrize(
@@ -155,6 +153,16 @@ def test_the_margin_keeps_the_stated_probability(query_size: int, epsilon: float
     ratio = np.exp(-selection.cut_epsilon / 2)
     exact = ratio ** (query_size - selection.wanted + 1) / (1 + ratio)
     assert exact <= selection.overrun_probability
+
+
+@pytest.mark.parametrize(
+    ("unlabelled", "levels"), [(500, 4096), (10**7, 4096), (3 * 10**7, 16_384), (10**8, 65_536), (10**9, 65_536)]
+)
+def test_a_large_pool_has_finer_coins(unlabelled: int, levels: int) -> None:
+    planned = CutSelection.of(query_size=300, unlabelled=unlabelled, affordable=1.0)
+    assert planned.coin_levels == levels
+    # Only the size of the pool decides, which is public, and what is released costs the same.
+    assert planned.released == CutSelection.of(query_size=300, unlabelled=500, affordable=1.0).released
 
 
 def test_a_selection_survives_json() -> None:

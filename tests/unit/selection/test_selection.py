@@ -10,9 +10,10 @@ from selections import every_selection, seeded, threshold
 from dpal.errors import DpalError, InvalidArgument
 from dpal.randomness import SecureRandomness
 from dpal.selection import HighestScores, LaplaceSelection, Selection
+from dpal.selection import by_blocks as by_blocks_module
 from dpal.selection import grid as grid_module
 from dpal.selection import noisy_scores as noisy_scores_module
-from dpal.selection import threshold as threshold_module
+from dpal.selection.by_blocks import BlockSelection
 
 SCORES = np.random.default_rng(5).beta(2, 3, 5000)
 EVERY_KIND = pytest.mark.parametrize("selection", every_selection(), ids=lambda selection: selection.name)
@@ -28,9 +29,17 @@ def test_ids_are_different_and_belong_to_the_pool(selection: Selection, clip: fl
     assert len(set(everyone)) == len(everyone)
     assert set(everyone) <= set(ids)
     assert 400 < len(chosen.to_label) <= 500
-    # The same draw by position: ids are names, nothing else.
-    by_position = selection.choose(SCORES, highest=1.0, clip=clip, randomness=seeded())
-    assert chosen.to_label.tolist() == ids[by_position.to_label].tolist()
+    if isinstance(selection, BlockSelection):
+        # Coins belong to ids: in any order of the records, the same ones are chosen.
+        order = np.random.default_rng(1).permutation(len(ids))
+        shuffled = selection.choose(SCORES[order], highest=1.0, clip=clip, randomness=seeded(), ids=ids[order])
+        assert set(shuffled.to_label) == set(chosen.to_label) and set(shuffled.retired) == set(chosen.retired)
+        with pytest.raises(InvalidArgument, match="1 repetitions"):
+            selection.choose(SCORES, highest=1.0, randomness=seeded(), ids=np.append(ids[:-1], ids[0]))
+    else:
+        # The same draw by position: ids are names, nothing else.
+        by_position = selection.choose(SCORES, highest=1.0, clip=clip, randomness=seeded())
+        assert chosen.to_label.tolist() == ids[by_position.to_label].tolist()
 
 
 @EVERY_KIND
@@ -131,7 +140,7 @@ def test_a_secure_selection_differs_from_time_to_time() -> None:
 
 def test_what_lies_in_a_later_chunk_counts_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
     # Pools are walked through in chunks of a million; here of 64 records.
-    for module in (grid_module, noisy_scores_module, threshold_module):
+    for module in (grid_module, noisy_scores_module, by_blocks_module):
         monkeypatch.setattr(module, "_CHUNK", 64)
     scores = np.tile([0.1, 0.9, 0.2, 0.3], 250)
     for selection in (

@@ -8,7 +8,7 @@ from dpal.errors import InvalidArgument, NoSolution
 from dpal.privacy.mechanisms import Exponential
 from dpal.selection import LaplaceSelection, ThresholdSelection
 from dpal.selection.grid import on_grid
-from dpal.selection.threshold import private_cut
+from dpal.selection.threshold import private_step
 
 SCORES = np.random.default_rng(5).beta(2, 3, 5000)
 
@@ -27,13 +27,13 @@ def test_a_surplus_is_retired_and_fewer_are_not_topped_up() -> None:
     assert 0 < wants[1000].threshold < 1
 
 
-def test_the_private_cut_is_near_the_quantile() -> None:
-    grid = on_grid(SCORES, highest=1.0, steps=65_535)
+def test_the_private_step_is_near_the_quantile() -> None:
+    counts = np.bincount(on_grid(SCORES, highest=1.0, steps=65_535), minlength=65_536)
     for fraction in (0.1, 0.45, 0.9):
-        cut = private_cut(grid, 65_535, fraction, Exponential(epsilon=0.5), seeded())
-        assert np.mean(grid >= cut) == pytest.approx(fraction, abs=0.02)
+        step = private_step(counts, round(fraction * len(SCORES)), Exponential(epsilon=0.5), seeded())
+        assert counts[step:].sum() / len(SCORES) == pytest.approx(fraction, abs=0.02)
     # All scores 0: nobody reaches any cut.
-    assert private_cut(np.zeros(10, dtype=np.uint16), 65_535, 0.5, Exponential(epsilon=0.5), seeded()) >= 1
+    assert private_step(np.append(10, np.zeros(65_535, dtype=np.int64)), 5, Exponential(epsilon=0.5), seeded()) >= 1
 
 
 def test_probabilities_keep_their_promise() -> None:
