@@ -36,7 +36,7 @@ def test_what_a_broken_connection_loses_is_read_again(
     folder = write_pool(tmp_path / "pool", ROWS, row_group=20_000)
     selection = selections(ROWS, 500)["cut"]
     plain = chosen_in_memory(folder, selection, KEY)
-    with s3_server() as server, breaking_proxy(server, every=2) as (proxy, broken):
+    with s3_server() as server, breaking_proxy(server, every=3) as (proxy, broken):
         upload(folder, server, "bucket/pool")
         randomness = SealedRandomness(KEY)
         table = ParquetTable.open(uri(proxy, "bucket/pool"), COLUMNS)

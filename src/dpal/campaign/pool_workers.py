@@ -1,4 +1,8 @@
-"""Who works through the blocks of a large pool: this process, or workers of Ray, which is imported only then."""
+"""Who works through the blocks of a large pool: this process, or workers of Ray, which is imported only then.
+
+Actors of Ray and not its datasets: these split and join row groups as they see fit, and a row's place in a batch, which
+may decide the last bits of its score, would depend on it.
+"""
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
