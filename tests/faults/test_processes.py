@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from killed_programs import PATH, charged, copied, released, state_of
+from large_campaigns import create as create_large
+from large_pools import write_pool
 from rank_campaigns import children, create, is_running, started
 
 from dpal.campaign.campaign import Campaign
@@ -87,6 +89,20 @@ def test_several_processes_record_what_one_does(
     # Nothing else was written: no key is left, and no file that one process does not write.
     names = [{path.name for path in each.rglob("*") if path.is_file()} for each in (folder, alone)]
     assert names[0] - names[1] <= {"writer.lock"}
+
+
+def test_two_processes_train_on_a_large_pool(tmp_path: Path) -> None:
+    """The others find the copies of the records that rank 0 has just asked for."""
+    pool = write_pool(tmp_path / "pool", 3000)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder, processes in zip(folders, (1, 2), strict=True):
+        create_large(folder, pool)
+        process = started(folder, processes)
+        words = ended(process)
+        assert process.returncode == 0, words
+    one, two = (released(folder) for folder in folders)
+    assert one == two
+    assert [trained.processes for trained in state_of(folders[1]).trained] == [2, 2]
 
 
 def test_a_process_that_dies_ends_the_run_with_one_sentence_and_ctrl_c_with_another(

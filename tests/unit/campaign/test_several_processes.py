@@ -63,6 +63,7 @@ def test_a_process_that_cannot_work_ends_all_and_says_why(tmp_path: Path, capfd:
         phases=1,
         phase=Phase(steps=1, noise_multiplier=1.0, expected_batch_size=1.0, sampling_probabilities=(1.0,)),
         later_records=0.0,
+        pool_size=None,
         groups=(np.arange(3),),
         targets=np.zeros(3, dtype=np.int64),
         units=None,
