@@ -188,9 +188,10 @@ def _(mechanism: Exponential, interval: float) -> LossCells:
     # u = exp((x − ε)/2) (arXiv:1909.13830); these are its two distribution functions.
     first, edges = edges_of(mechanism, interval)
     size = mechanism.epsilon
-    remainder = -np.expm1((np.clip(edges, -size, size) - size) / 2)
-    record = 1 - remainder / -math.expm1(-size)
-    blank = 1 - remainder / (1 - remainder) / math.expm1(size)
+    below = (size - np.clip(edges, -size, size)) / 2
+    record = 1 - np.expm1(-below) / math.expm1(-size)
+    # (1 − u) / u, without dividing by a u too small for a float.
+    blank = 1 - np.expm1(below) / math.expm1(size)
     return _cells_from_cdfs(interval, first, np.maximum(record, 0.0), np.maximum(blank, 0.0))
 
 
