@@ -97,7 +97,8 @@ def choice_too_sharp() -> Generator[None]:
 
     def planted(self: ThresholdSelection, grid: Any, ids: Any, coins: Any, bound: int) -> Any:
         taken = true(self, grid, ids, coins, bound)
-        return taken & ((grid >= bound) | coins.coins(Fraction(1, 8), ids))
+        # The same words of each record decide, so this is a part of those that were taken.
+        return taken & ((grid >= bound) | coins.coins(Fraction(self.probability_low) / 8, ids))
 
     with patch.object(ThresholdSelection, "taken", planted):
         yield

@@ -19,7 +19,7 @@ _BLOCK = 16
 _AS_BLOCK = np.dtype("V16")
 _WORD = 32
 _WORDS_PER_TAG = _BLOCK * 8 // _WORD
-_CHUNK = 1 << 18
+_CHUNK = 1 << 15
 # What a coin is for. Each purpose has keys of its own.
 INTEGERS, COINS, ORDER = b"integers", b"coins", b"order"
 
@@ -99,31 +99,35 @@ def tags(key: bytes, ids: IdColumn) -> NDArray[np.uint8]:
     padded = np.concatenate([ids.data, np.zeros(_BLOCK, dtype=np.uint8)])
     at = np.ndarray(len(ids.data) + 1, dtype=_AS_BLOCK, buffer=padded, strides=(1,))
     result = np.empty(len(ids), dtype=_AS_BLOCK)
-    blocks = np.maximum(1, -(-ids.lengths // _BLOCK))
-    # Ids of as many blocks go through the cipher together.
+    shortest, longest = (int(bound) for bound in (ids.lengths.min(initial=_BLOCK), ids.lengths.max(initial=0)))
+    blocks = np.maximum(1, -(-ids.lengths // _BLOCK)) if longest > _BLOCK else np.ones(1, dtype=np.int64)
+    # Ids of as many blocks go through the cipher together; mostly that is all of them.
     for count in np.unique(blocks).tolist():
-        places = np.flatnonzero(blocks == count)
-        for start in range(0, len(places), _CHUNK):
-            chunk = places[start : start + _CHUNK]
+        places = np.flatnonzero(blocks == count) if longest > _BLOCK else None
+        for start in range(0, len(ids) if places is None else len(places), _CHUNK):
+            chunk = slice(start, start + _CHUNK) if places is None else places[start : start + _CHUNK]
             starts, left = ids.starts[chunk], ids.lengths[chunk] - (count - 1) * _BLOCK
-            state = np.zeros(2 * len(chunk), dtype=np.uint64)
+            if shortest == longest:
+                # One row, which counts for all.
+                left = left[:1]
+            state = np.zeros((len(starts), 2), dtype=np.uint64)
             for block in range(count):
-                content = at[starts + block * _BLOCK].view(np.uint64)
+                content = at[starts + block * _BLOCK].view(np.uint64).reshape(-1, 2)
                 if block == count - 1:
-                    content = (content & masks[left].view(np.uint64)) ^ last[left].view(np.uint64)
-                state = np.frombuffer(encrypt((state ^ content).view(np.uint8).data), dtype=np.uint64)
-            result[chunk] = state.view(_AS_BLOCK)
+                    content = (content & masks[left]) ^ last[left]
+                state = np.frombuffer(encrypt((state ^ content).view(np.uint8).data), dtype=np.uint64).reshape(-1, 2)
+            result[chunk] = state.ravel().view(_AS_BLOCK)
     return result.view(np.uint8).reshape(-1, _BLOCK)
 
 
-def _last_blocks(subkey: bytes) -> tuple[NDArray[np.void], NDArray[np.void]]:
+def _last_blocks(subkey: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """By the number of bytes left, 0 to 16: what to keep of the last block, and what to add (RFC 4493 Sec. 2.4)."""
     masks, added = np.zeros((2, _BLOCK + 1, _BLOCK), dtype=np.uint8)
     for left in range(_BLOCK + 1):
         masks[left, :left] = 0xFF
         added[left] = np.frombuffer(subkey if left == _BLOCK else _doubled(subkey), dtype=np.uint8)
         added[left, left : left + 1] ^= 0x80
-    return masks.view(_AS_BLOCK).ravel(), added.view(_AS_BLOCK).ravel()
+    return masks.view(np.uint64), added.view(np.uint64)
 
 
 def _doubled(block: bytes) -> bytes:

@@ -19,10 +19,12 @@ MANY = IdColumn.of(np.asarray([f"record {number}" for number in range(200_000)])
 
 def test_it_is_aes_cmac(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_coins, "_CHUNK", 7)
-    for name, tag in zip(NAMES, tags(KEY, IdColumn.of(np.asarray(NAMES))), strict=True):
-        reference = CMAC(algorithms.AES(KEY))
-        reference.update(name.encode())
-        assert tag.tobytes() == reference.finalize()
+    # All lengths together, short ones, and ids of one length.
+    for names in (NAMES, NAMES[1:4], [f"{n:08d}" for n in range(30)], ["p" * 16, "q" * 16], ["s" * 40] * 2, ["", ""]):
+        for name, tag in zip(names, tags(KEY, IdColumn.of(np.asarray(names))), strict=True):
+            reference = CMAC(algorithms.AES(KEY))
+            reference.update(name.encode())
+            assert tag.tobytes() == reference.finalize()
 
 
 def test_the_examples_of_the_standard() -> None:
