@@ -4,9 +4,13 @@ Actors of Ray and not its datasets: these split and join row groups as they see 
 may decide the last bits of its score, would depend on it.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 from dpal.errors import DpalError
@@ -18,6 +22,11 @@ _WAITING = 2
 # How often one worker is started again, and one task tried, before this is an error. Machines of a cluster come and go.
 _RESTARTS = 100
 _OBJECT_STORE_BYTES = 512 * 2**20
+# Ray's sockets lie in its folder, and a socket's path has at most 103 bytes.
+_LONGEST_FOLDER = 15
+# For Ray on this machine alone: its ports on the loopback interface (the name is Ray's; on other systems that is how it
+# always starts), and only for those who can read the token in the user's home.
+_LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 
 
 class Workers(Protocol):
@@ -93,14 +102,36 @@ class _RayWorkers:
 def _started(workers: int) -> Any:
     """Ray, connected to the cluster of RAY_ADDRESS or started on this machine. It reports nothing to anybody."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    is_local = not os.environ.get("RAY_ADDRESS")
+    if is_local:
+        for name, value in _LOCAL.items():
+            # Before Ray is imported, which reads them.
+            os.environ.setdefault(name, value)
     ray = optional("ray", extra="ray")
     if not ray.is_initialized():
         local: dict[str, Any] = {}
-        if not os.environ.get("RAY_ADDRESS"):
+        if is_local:
             local = {
                 "num_cpus": workers,
                 "object_store_memory": _OBJECT_STORE_BYTES,
                 "include_dashboard": False,
+                "_temp_dir": _private_folder(ray),
             }
         ray.init(log_to_driver=False, configure_logging=False, **local)
     return ray
+
+
+def _private_folder(ray: Any) -> str:
+    """Where Ray on this machine has sockets, logs, and what does not fit in its memory: records, scores and keys.
+
+    Ray lets everybody read its folder, so it is inside one that only the owner can open. It is removed at the end.
+    """
+    base = tempfile.gettempdir()
+    outer = tempfile.mkdtemp(prefix="dpal-", dir=base if len(base) <= _LONGEST_FOLDER else "/tmp")  # noqa: S108 (0700)
+
+    def remove() -> None:
+        ray.shutdown()
+        shutil.rmtree(outer, ignore_errors=True)
+
+    atexit.register(remove)
+    return str(Path(outer) / "ray")
