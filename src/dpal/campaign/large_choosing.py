@@ -1,11 +1,13 @@
 """Whom the initial set and a query ask for where the pool is large: two passes over its blocks."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from dpal.campaign.block_scores import BlockScores
 from dpal.campaign.block_worker import Job, Scorer
+from dpal.campaign.campaign_pool import nothing_charged
 from dpal.campaign.choosing import blank_ids
 from dpal.campaign.facts import Scored
 from dpal.campaign.large_contents import BlockPrints, write_asked
@@ -32,6 +34,12 @@ def require_large(plan: Plan, pool: LargePool, parts: Parts, initial: Iterable[s
         if not isinstance(selection, BlockSelection):
             allowed = "cut, threshold or random with the source parquet: the others need all scores at once"
             raise InvalidArgument("selection", selection.kind(), allowed)
+        if selection.has_own_choice:
+            allowed = "one without a choice of its own (_choose): in a large pool only counts and coins would be used"
+            raise InvalidArgument("selection", selection.kind(), allowed)
+    if plan.setting.mean is not None:
+        allowed = "null with the source parquet: only records that were asked for are at hand"
+        raise InvalidArgument("mean_noise_multiplier", "given", allowed)
     if parts.encoder is not None:
         allowed = "one that reads the records themselves. Compute features once, and make them a column (features)"
         raise InvalidArgument("model with the source parquet", "features", allowed)
@@ -56,7 +64,7 @@ def choose_large(
     if not isinstance(pool, LargePool):
         raise TypeError(type(pool).__name__)
     selection = _selection(plan, group)
-    expected = BlockPrints.read(folder, expected=seen.created.contents).for_table(pool.table)
+    expected = known_blocks(folder, seen, pool)
     # As for a pool in memory: first what the scores draw, then the coins.
     scorer = None
     if learner is not None and selection.reads_scores:
@@ -86,6 +94,11 @@ def choose_large(
         blanks=lambda records: blank_ids(max(0, selection.smallest_pool - records)),
     )
     return result.chosen, write_asked(folder, group, pool, result.rows, key)
+
+
+def known_blocks(folder: Path, state: State, pool: LargePool, *, charged: str = nothing_charged()) -> tuple[bytes, ...]:
+    """The fingerprint of each of the pool's row groups. Others than the campaign was created with are refused."""
+    return BlockPrints.read(folder, expected=state.created.contents).for_table(pool.table, charged=charged)
 
 
 def scorer_of(learner: Learner, parts: Parts, seed: bytes) -> Scorer:

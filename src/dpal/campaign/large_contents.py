@@ -63,8 +63,11 @@ class BlockPrints:
             raise _damaged(folder / BLOCKS)
         return prints
 
-    def for_table(self, table: ParquetTable) -> tuple[bytes, ...]:
-        """The fingerprint of each block of a table. Files, row groups or rows that are others are refused."""
+    def for_table(self, table: ParquetTable, *, charged: str = "Nothing was charged.") -> tuple[bytes, ...]:
+        """The fingerprint of each block of a table. Files, row groups or rows that are others are refused.
+
+        `charged` is what the error says about charges.
+        """
         now = [(block.name, block.row_group, block.rows) for block in table.blocks]
         if now != [entry[:3] for entry in self.entries]:
             known = {entry[:3] for entry in self.entries}
@@ -72,7 +75,7 @@ class BlockPrints:
             where = f": row group {other[0][1]} of {other[0][0]}" if other else ": their order"
             raise RecordsChanged(
                 f"The row groups of {table.uri} are not those with which the campaign was created{where}. A campaign's "
-                "pool cannot grow or be written again. Restore the files. Nothing was charged."
+                f"pool cannot grow or be written again. Restore the files. {charged}"
             )
         return tuple(bytes.fromhex(entry[3]) for entry in self.entries)
 
@@ -128,6 +131,14 @@ def blank_withdrawn(folder: Path, state: State) -> None:
             place = table.column_names.index(name)
             table = table.set_column(place, name, table.column(place).combine_chunks().take(kept))
         write_whole(_file(folder, group), lambda draft, table=table: _write(parquet, table, draft))
+
+
+def remove_unrecorded(folder: Path, state: State) -> None:
+    """Remove copies, and drafts of copies, of selections that were never recorded: they may be made otherwise now."""
+    kept = {_file(folder, group) for group in _groups(state)}
+    for path in (folder / ASKED).glob("*group-*"):
+        if path not in kept:
+            path.unlink()
 
 
 def asked_is_whole(folder: Path, state: State) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpal.campaign.changed_config import settle
 from dpal.campaign.files import sync_folder
-from dpal.campaign.large_contents import blank_withdrawn
+from dpal.campaign.large_contents import blank_withdrawn, remove_unrecorded
 from dpal.campaign.layout import SCORES, files_of_phase
 from dpal.campaign.state import State
 from dpal.campaign.step_randomness import SealedKeys
@@ -17,12 +17,14 @@ def has_leftovers(folder: Path, state: State, sealed: Sequence[int]) -> bool:
 
 
 def remove_leftovers(folder: Path, state: State) -> None:
-    """Erase keys and scores that are no longer needed, and complete withdrawals and the giving up of phases.
+    """Erase keys, scores and copies that are no longer needed, and complete withdrawals and the giving up of phases.
 
     For the writer only.
     """
     SealedKeys(folder).erase_all_but(needed_keys(state))
     (folder / SCORES).unlink(missing_ok=True)
+    if state.created.large:
+        remove_unrecorded(folder, state)
     if state.created.large and state.withdrawn:
         blank_withdrawn(folder, state)
     for phase in state.given_up:

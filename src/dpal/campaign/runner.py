@@ -35,7 +35,7 @@ from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import record_answers
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
-from dpal.campaign.selecting import chosen_records
+from dpal.campaign.selecting import chosen_records, require_known_blocks
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
 from dpal.campaign.step_randomness import fresh_key, randomness_of
@@ -230,6 +230,7 @@ class Runner:
     def _select(self, writer: Writer, group: int) -> None:
         if group > 0:
             self._ready(writer.state)
+        require_known_blocks(self.folder, writer.state, self.parts.pool, charged=self._charge_words())
         charge, randomness, seen = self._charged(writer, charge_for_selection(self.schedule, group), "select")
         chosen, copies = chosen_records(
             writer,

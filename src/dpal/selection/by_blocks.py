@@ -53,9 +53,13 @@ class BlockSelection(Selection):
     def settled(self, taken: Positions, ids: IdColumn, coins: RecordCoins, bound: int) -> Chosen:
         """The choice, from the places and ids of all records that are taken; a threshold in steps of the grid."""
 
+    @property
+    def has_own_choice(self) -> bool:
+        """Whether this is somebody's own kind, derived from one of dpal's, that does not choose by counts and coins."""
+        return type(self)._choose is not BlockSelection._choose
+
     def _choose_by_id(self, grid: Grid, ids: IdColumn | Places, randomness: Randomness) -> Chosen:
-        if type(self)._choose is not BlockSelection._choose:
-            # Somebody's own kind, derived from one of dpal's.
+        if self.has_own_choice:
             return self._choose(grid, randomness)
         if isinstance(ids, IdColumn):
             require_different(ids)

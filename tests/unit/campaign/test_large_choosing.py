@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,8 +15,9 @@ from dpal.campaign import fault_points, large_choosing, large_selection
 from dpal.campaign.campaign import Campaign
 from dpal.campaign.facts import Resumed, Scored, Selected, Withdrawn
 from dpal.campaign.layout import SCORES
-from dpal.data import from_arrays
+from dpal.data import from_arrays, from_parquet
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, RecordsChanged
+from dpal.selection import CutSelection
 
 
 def other_model(scorer):
@@ -150,6 +152,32 @@ def test_a_row_group_that_changed_stops_the_selection(folder: Path, pool: Path, 
     assert Campaign(folder).state().finished and moved.unit_count == ROWS
 
 
+def test_other_row_groups_are_refused_before_anything_is_charged(
+    folder: Path, pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = write_pool(tmp_path / "other", ROWS, row_group=400)
+    text = (folder / "campaign.yaml").read_text()
+    (folder / "campaign.yaml").write_text(text.replace(str(pool), str(other)))
+    with pytest.raises(RecordsChanged, match=r"(?s)row group 0 of part-0000.*Nothing was charged"):
+        Campaign.open(folder).run()
+    assert Campaign(folder).state().charges == ()
+    # And where a step is charged already, this is said.
+    (folder / "campaign.yaml").write_text(text)
+
+    def dying(name: str) -> None:
+        if name == "select.charged":
+            raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fault_points, "reached", dying)
+        with pytest.raises(Died):
+            Campaign.open(folder).run()
+    (folder / "campaign.yaml").write_text(text.replace(str(pool), str(other)))
+    with pytest.raises(RecordsChanged, match=r"(?s)row group 0 of part-0000.*stays charged"):
+        Campaign.open(folder).run()
+    assert len(Campaign(folder).state().charges) == 1
+
+
 def test_whoever_is_withdrawn_is_never_chosen_and_must_be_in_the_pool(folder: Path, pool: Path) -> None:
     campaign = Campaign.open(folder)
     gone = pq.read_table(pool).column("id").to_pylist()[:2500]
@@ -163,6 +191,28 @@ def test_whoever_is_withdrawn_is_never_chosen_and_must_be_in_the_pool(folder: Pa
 
 
 EVALUATION = {"source": "parquet", "options": {"path": "pool", "features": "features", "classes": 4}, "is_public": True}
+
+
+class OwnCut(CutSelection):
+    """Somebody's own, with another choice."""
+
+    def _choose(self, grid, randomness):
+        return super()._choose(grid, randomness)
+
+
+def test_a_choice_of_ones_own_is_refused_where_only_counts_would_be_used(pool: Path) -> None:
+    sizes = {"query_size": 60, "unlabelled": ROWS - 60, "cut_epsilon": 0.5, "wanted": 50}
+    large = from_parquet(str(pool), features="features", classes=CLASSES)
+    parts = SimpleNamespace(encoder=None)
+
+    def plan(selection, mean=None):
+        return SimpleNamespace(selections=(selection,), setting=SimpleNamespace(mean=mean))
+
+    large_choosing.require_large(plan(CutSelection(**sizes)), large, parts, [])
+    with pytest.raises(InvalidArgument, match="a choice of its own"):
+        large_choosing.require_large(plan(OwnCut(**sizes)), large, parts, [])
+    with pytest.raises(InvalidArgument, match="mean"):
+        large_choosing.require_large(plan(CutSelection(**sizes), mean=1.0), large, parts, [])
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,17 @@ def test_what_a_killed_process_left_is_removed(copied: Path, monkeypatch: pytest
     assert campaign.verify().holds
 
 
+def test_copies_of_a_selection_that_was_never_recorded_are_removed(copied: Path) -> None:
+    campaign = Campaign(copied)
+    kept = sorted((copied / ASKED).iterdir())
+    # It died after it had written them; what it chose may be chosen otherwise now, or never again.
+    for name in ("group-2.parquet", ".group-2.parquet.draft"):
+        shutil.copy(copied / ASKED / "group-1.parquet", copied / ASKED / name)
+    with writing(campaign.reader):
+        assert sorted((copied / ASKED).iterdir()) == kept
+    assert campaign.verify().holds
+
+
 def test_other_row_groups_are_refused(finished: tuple[Path, Path], tmp_path: Path) -> None:
     campaign = Campaign(finished[0])
     prints = BlockPrints.read(finished[0], expected=campaign.state().created.contents)
