@@ -15,7 +15,7 @@ from dpal.campaign.facts import Created
 from dpal.campaign.files import digest, require_new, sync_folder, write_text, write_whole
 from dpal.campaign.fingerprints import CHUNK, Contents, fingerprints, stamps_of, text_fingerprints
 from dpal.campaign.foreign_code import acquisition_name
-from dpal.campaign.held_out import require_held_out, require_separate_units
+from dpal.campaign.held_out import held_out_hash, require_held_out, require_separate_units
 from dpal.campaign.large_choosing import require_large
 from dpal.campaign.large_contents import BlockPrints
 from dpal.campaign.layout import CHECKPOINTS, CONFIG, REPORTS, WEIGHTS
@@ -122,6 +122,10 @@ def _look_at_large_pool(parts: Parts, pool: LargePool, key: bytes) -> BlockPrint
     return BlockPrints.of(pool.table, digests)
 
 
+def _held_out_hash(parts: Parts, key: bytes) -> str | None:
+    return None if parts.evaluation_as_given is None else held_out_hash(parts.evaluation_as_given, key)
+
+
 def _warn_of(broken: int, parts: Parts) -> None:
     if broken:
         parts.tell(
@@ -207,6 +211,7 @@ def _fill(
         ids_are_free_of_content=parts.pool.ids_are_free_of_content,
         encoder=None if parts.encoder is None else parts.encoder.facts(),
         large=isinstance(contents, BlockPrints),
+        held_out=_held_out_hash(parts, key) if isinstance(contents, BlockPrints) else None,
     )
     try:
         note_newest(draft, store.append(fact, after=None))

@@ -59,6 +59,8 @@ class Created(Fact):
     unit: Mapping[str, Any] | None = None
     # Whether the pool is never in memory: `contents` is then the hash of blocks.json, its row groups' fingerprints.
     large: bool = False
+    # Of a large pool: the hash of the held-out set, which is compared with all records only now. None without one.
+    held_out: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

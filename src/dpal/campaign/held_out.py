@@ -6,19 +6,30 @@ import numpy as np
 
 from dpal.campaign.fingerprints import Contents, chunks, few, fingerprints, fingerprints_of
 from dpal.data import Pool
+from dpal.data.large_pool import LargePool
 from dpal.data.records import Positions, Records, TextRecords, Values, WrappedRecords
 from dpal.errors import BadData
 
 
 def require_held_out(
-    evaluation: Pool, pool: Pool, contents: Contents, fingerprinted: Sequence[bytes] | None = None
+    evaluation: Pool,
+    pool: Pool,
+    contents: Contents,
+    fingerprinted: Sequence[bytes] | None = None,
+    *,
+    at_creation: str | None = None,
 ) -> None:
     """Refuse a held-out set with a record of the pool, by id or by contents.
+
+    Most records of a large pool are not in `contents`: there the set must be the one that was compared with all of
+    them, which has the hash `at_creation`.
 
     If its fingerprints are not given, they are computed for records in memory; records in files are compared when they
     are read for the evaluation (`guarded`). Parts of one published dataset are compared by id only: some hold true
     duplicates, which are public.
     """
+    if isinstance(pool, LargePool):
+        _require_as_created(evaluation, contents.key, at_creation)
     # A row number and an id that is the same number do not mean the same record.
     if not (evaluation.ids_are_places or pool.ids_are_places):
         known = set(contents.ids)
@@ -32,6 +43,26 @@ def require_held_out(
         batches = (fingerprints_of(evaluation.records, batch, contents.key) for batch in chunks(positions))
         fingerprinted = [fingerprint for batch in batches for fingerprint in batch]
     _require_other_contents(fingerprinted or (), frozenset(contents.fingerprints))
+
+
+def held_out_hash(evaluation: Pool, key: bytes) -> str:
+    """A hash of the ids and keyed fingerprints of a held-out set."""
+    batches = (fingerprints_of(evaluation.records, batch, key) for batch in chunks(np.arange(len(evaluation))))
+    prints = tuple(fingerprint for batch in batches for fingerprint in batch)
+    return Contents(ids=tuple(evaluation.ids.tolist()), fingerprints=prints, stamps=(), key=key).hash()
+
+
+def _require_as_created(evaluation: Pool, key: bytes, at_creation: str | None) -> None:
+    if at_creation is not None and held_out_hash(evaluation, key) == at_creation:
+        return
+    what = "is not the one that the campaign was created with"
+    if at_creation is None:
+        what = "is new: the campaign was created without a held-out set"
+    raise BadData(
+        f"The held-out set {what}. Its scores are shown, so it may hold only public records, and every record of a "
+        "large pool is compared with it only when a campaign is created. Take the first one, or none. Nothing was "
+        "changed."
+    )
 
 
 def require_separate_units(evaluation: Pool, pool: Pool, contents: Contents) -> None:

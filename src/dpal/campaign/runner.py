@@ -83,7 +83,7 @@ class Runner:
             if (encoding := self._encoding(lock)) is not None:
                 records = encoding.held_out(given, parts.pool, contents)
             else:
-                require_held_out(given, parts.pool, contents)
+                require_held_out(given, parts.pool, contents, at_creation=state.created.held_out)
                 records = guarded(given, parts.evaluation.records, parts.pool, contents)
             self.parts = replace(self.parts, evaluation=replace(parts.evaluation, records=records))
 

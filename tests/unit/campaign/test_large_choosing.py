@@ -13,6 +13,7 @@ from large_pools import CLASSES, head, write_pool
 
 from dpal.campaign import fault_points, large_choosing, large_selection
 from dpal.campaign.campaign import Campaign
+from dpal.campaign.config import Evaluation
 from dpal.campaign.facts import Resumed, Scored, Selected, Withdrawn
 from dpal.campaign.layout import SCORES
 from dpal.data import from_arrays, from_parquet
@@ -232,3 +233,32 @@ def test_what_needs_everything_in_memory_is_refused(pool: Path, tmp_path: Path, 
         create(tmp_path / "campaign", pool, **changed)
     assert not (tmp_path / "campaign").exists()
     assert config(pool).data is not None
+
+
+def held_out_files(folder: Path, rows: np.ndarray) -> None:
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "rows.npy", rows)
+    np.save(folder / "labels.npy", np.arange(len(rows)) % CLASSES)
+
+
+def test_the_held_out_set_is_the_one_that_was_compared_with_the_whole_pool(pool: Path, tmp_path: Path) -> None:
+    public = np.random.default_rng(4).standard_normal((40, 16)).astype(np.float32)
+    held_out_files(tmp_path / "held-out", public)
+    options = {"file": str(tmp_path / "held-out/rows.npy"), "labels": str(tmp_path / "held-out/labels.npy")}
+    evaluation = {"source": "numpy", "options": {**options, "classes": CLASSES}, "is_public": True}
+    create(tmp_path / "with", pool, evaluation=evaluation)
+    create(tmp_path / "without", pool)
+    Campaign.open(tmp_path / "with")
+    # Private records, none of which was asked for.
+    private = np.asarray(pq.read_table(pool).column("features").to_pylist()[:40], dtype=np.float32)
+    held_out_files(tmp_path / "held-out", private)
+    with pytest.raises(BadData, match="is not the one that the campaign was created with"):
+        Campaign.open(tmp_path / "with")
+    settings = Campaign(tmp_path / "without").config.model_copy(update={"evaluation": Evaluation(**evaluation)})
+    (tmp_path / "without/campaign.yaml").write_text(settings.to_yaml())
+    with pytest.raises(BadData, match="was created without a held-out set"):
+        Campaign.open(tmp_path / "without")
+    held_out_files(tmp_path / "held-out", public)
+    campaign = Campaign.open(tmp_path / "with")
+    campaign.run()
+    assert campaign.state().evaluated and campaign.verify().holds
