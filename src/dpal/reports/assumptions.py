@@ -14,7 +14,7 @@ _PER_RECORD = (
 ASSUMPTIONS = (
     "What a record contains is protected less than whether it was used: with twice the ε, and with δ times 1 + e^ε.",
     "Ids do not encode what a record contains: no names, no diagnoses, no dates.",
-    "Labels, scores, gradients and records stay on the machine that runs the campaign.",
+    "Labels, scores, gradients and records stay on the operator's machines: where the data are, and where it runs.",
     "Other campaigns, and any tuning or trial run on the same records, are not counted here: their ε adds to this one.",
     "Running a copy of the campaign's folder is a second campaign, and its ε adds to this one.",
     "Noise and sums are computed in floating point (docs/maths/floating-point.md: what is proven, what is assumed).",

@@ -44,3 +44,9 @@ def test_the_unit_is_what_is_compared() -> None:
     assert "The unit of privacy is one record" not in patients
     assert "one patient, with all of their records" in patients
     assert "named by the operator" in patients
+
+
+def test_what_stays_inside_is_true_of_pools_in_a_store_and_of_workers_on_a_cluster() -> None:
+    """Records of a large pool are in an object store, and workers of a cluster read and score them."""
+    stated = " ".join(assumptions_of(promise="inside", accountant="rdp", foreign_code=(), unit="record"))
+    assert "stay on the operator's machines" in stated and "stay on the machine " not in stated
