@@ -25,7 +25,6 @@ from dpal.training.processes import Processes
 _PATIENCE = timedelta(days=365)
 _LOOK_SECONDS = 0.02
 _DIGEST_BYTES = 32
-_INTERFACE = "GLOO_SOCKET_IFNAME"
 _LOOPBACKS = {"lo", "lo0"}
 
 
@@ -35,9 +34,7 @@ class ProcessGroup(Processes):
     def __init__(self, *, rank: int, count: int, meeting_point: str) -> None:
         """Wait until all processes are there. `meeting_point` is a file; where it is empty, torchrun says it."""
         self.rank, self.count = rank, count
-        # Without this, gloo takes the address of the machine's name, which others may reach.
-        for name in _LOOPBACKS & {name for _, name in socket.if_nameindex()}:
-            os.environ[_INTERFACE] = name
+        _stay_on_this_machine()
         if torch.cuda.is_available():
             torch.cuda.set_device(rank % torch.cuda.device_count())
         with _lost_ones():
@@ -154,6 +151,13 @@ class LateGroup(Processes):
         """Leave the group, if there is one."""
         if self._group is not None:
             self._group.close()
+
+
+def _stay_on_this_machine() -> None:
+    """Without this, gloo and NCCL take a network interface that others may reach, and NCCL perhaps InfiniBand."""
+    for name in _LOOPBACKS & {name for _, name in socket.if_nameindex()}:
+        # With "=" NCCL takes exactly this one, and not every interface that begins so.
+        os.environ |= {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": f"={name}", "NCCL_IB_DISABLE": "1"}
 
 
 def _met(rank: int, count: int, file: str) -> Any:

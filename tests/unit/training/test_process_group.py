@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from rank_programs import conversation, one_dies, together, train, verdicts
+from rank_programs import conversation, interfaces, one_dies, together, train, verdicts
 from safetensors.torch import load
 
 import dpal
@@ -40,6 +40,12 @@ def test_messages_and_verdicts_reach_everyone() -> None:
     first, second, third = together(3, conversation)
     assert first == second == third
     assert together(2, verdicts) == [[False, False, True]] * 2
+
+
+def test_sums_stay_on_the_loopback_interface_whatever_moves_them() -> None:
+    for told in together(2, interfaces):
+        assert told["GLOO_SOCKET_IFNAME"].startswith("lo") and told["NCCL_IB_DISABLE"] == "1"
+        assert told["NCCL_SOCKET_IFNAME"] == f"={told['GLOO_SOCKET_IFNAME']}"
 
 
 def test_a_killed_process_ends_the_others() -> None:
