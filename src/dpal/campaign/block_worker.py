@@ -124,20 +124,26 @@ class BlockWorker:
     def _take(self, block: Block, grid: Grid, bound: int) -> TakenRows:
         job, start = self.job, 0
         places: list[NDArray[np.int64]] = []
+        names: list[bytes] = []
         tables: list[Any] = []
         for table in job.table.read(block, only_ids=True):
             ids = job.table.rows_of_ids(table)
             left = np.flatnonzero(~is_excluded(ids, job.excluded))
             taken = left[job.selection.taken(grid[start : start + len(ids)][left], ids[left], job.coins, bound)]
             places.append(taken + start)
+            names += ids[taken].raw()
             start += len(ids)
         chosen = np.concatenate(places)
         if len(chosen):
-            start = 0
+            start, found = 0, list[bytes]()
             for rows in self._checked(block):
                 inside = chosen[(chosen >= start) & (chosen < start + len(rows.ids))]
                 tables.append(rows.table.take(inside - start))
+                found += rows.ids[inside - start].raw()
                 start += len(rows.ids)
+            if found != names:
+                # The file changed between two reads, so coins were drawn for other records.
+                raise changed_block(block)
         return TakenRows(number=block.number, places=chosen, rows=_stream(tables), process=os.getpid())
 
     def _checked(self, block: Block) -> Iterator[Rows]:

@@ -103,3 +103,18 @@ def test_a_broken_read_starts_the_block_again(pool: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(ParquetTable, "read", breaking)
     broken = BlockWorker(given).score(given.table.blocks[0])
     assert broken.counts.tolist() == whole.counts.tolist() and breaks == []
+
+
+def test_ids_that_change_between_two_reads_of_a_block_are_refused(pool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ids that coins were drawn for must be those of the rows that are taken."""
+    given = job(pool, expected=prints(pool), key=KEY)
+    block = given.table.blocks[0]
+    grid, true = BlockWorker(given).score(block).grid, ParquetTable.read
+
+    def sorted_meanwhile(self: ParquetTable, block: Block, *, only_ids: bool = False):
+        for table in true(self, block, only_ids=only_ids):
+            yield table.sort_by("id") if only_ids else table
+
+    monkeypatch.setattr(ParquetTable, "read", sorted_meanwhile)
+    with pytest.raises(RecordsChanged, match="Row group 0"):
+        BlockWorker(given).take(block, grid, 4096 * int(np.quantile(grid, 0.9)))
