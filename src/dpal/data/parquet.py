@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from dpal.data.ids import LONGEST_ID
 from dpal.data.images import image_records
 from dpal.data.records import Form, PartForm, Values
 from dpal.errors import BadData, DpalError, InvalidArgument, MissingData
@@ -219,6 +220,13 @@ def id_column(column: Any, name: str) -> IdColumn:
     if not (types.is_integer(array.type) or types.is_string(array.type) or types.is_large_string(array.type)):
         raise BadData(f"The column {name} holds {array.type}. Ids are texts or whole numbers.")
     array = compute.cast(array, arrow.large_string())
+    try:
+        # Parquet does not. A text that is refused only when its record is chosen would tell that it is.
+        array.validate(full=True)
+    except arrow.ArrowInvalid as error:
+        raise BadData(f"An id in the column {name} is not text in UTF-8.") from error
+    if len(array) and compute.max(compute.utf8_length(array)).as_py() > LONGEST_ID:
+        raise BadData(f"An id in the column {name} has more than {LONGEST_ID:,} characters.")
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
     content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)

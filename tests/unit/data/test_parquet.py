@@ -113,6 +113,8 @@ LISTS = pa.array([[1.0], [2.0, 3.0]])
         ({"id": ["a", None], "features": [1.0, 2.0]}, "no id"),
         ({"id": ["a", ""], "features": [1.0, 2.0]}, "empty id"),
         ({"id": ["a", "b\0"], "features": [1.0, 2.0]}, "NUL"),
+        ({"id": ["a", "ä" * 1025], "features": [1.0, 2.0]}, "more than 1,024 characters"),
+        ({"id": pa.array([b"a", b"\xff"]).view(pa.string()), "features": [1.0, 2.0]}, "not text in UTF-8"),
         ({"id": [0.5, 1.5], "features": [1.0, 2.0]}, "Ids are texts or whole numbers"),
         ({"id": ["a", "b"], "features": [1.0, None]}, "no value"),
         ({"id": ["a", "b"], "features": ["x", "y"]}, "fixed-size lists"),
