@@ -17,7 +17,7 @@ from dpal.campaign.fingerprints import Contents, fingerprints_of
 from dpal.campaign.layout import ASKED, BLOCKS
 from dpal.campaign.state import State
 from dpal.data.large_pool import LargePool
-from dpal.data.parquet import ParquetTable
+from dpal.data.parquet import ParquetTable, joined
 from dpal.errors import DamagedCampaign, RecordsChanged
 from dpal.imports import optional
 
@@ -112,7 +112,7 @@ def at_hand(pool: LargePool, state: State, folder: Path) -> LargePool:
         table = _read(folder, group)
         kept = [name not in state.withdrawn for name in table.column(_ID).to_pylist()]
         tables.append(table.drop_columns([_ID, _FINGERPRINT]).filter(arrow.array(kept)))
-    rows = arrow.concat_tables(tables) if tables else None
+    rows = joined(tables) if tables else None
     return pool if rows is None or not rows.num_rows else pool.with_rows(rows)
 
 

@@ -15,7 +15,7 @@ from dpal.campaign import fault_points
 from dpal.campaign.block_scores import BlockScores
 from dpal.campaign.block_worker import BlockWorker, Job, ScoredBlock, TakenRows, read_stream
 from dpal.campaign.pool_workers import Workers, pool_workers
-from dpal.imports import optional
+from dpal.data.parquet import joined
 from dpal.randomness import IdColumn, Randomness
 from dpal.selection.by_blocks import Counts
 from dpal.selection.selection import Chosen
@@ -87,7 +87,7 @@ def _taken(job: Job, scores: BlockScores, bound: int, at_work: Workers) -> list[
 
 def _settled(job: Job, taken: list[TakenRows], blanks: IdColumn, bound: int) -> ChosenRows:
     tables = [read_stream(rows.rows) for rows in taken]
-    table = optional("pyarrow", extra="data").concat_tables(tables) if tables else None
+    table = joined(tables) if tables else None
     ids = IdColumn.joined([*([] if table is None else [job.table.rows_of_ids(table)]), blanks])
     chosen = job.selection.settled(np.arange(len(ids)), ids, job.coins, bound)
     count = len(ids) - len(blanks)

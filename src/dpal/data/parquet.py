@@ -85,16 +85,18 @@ class ParquetTable:
         files = again(lambda: _files(system, path, uri))
         blocks: list[Block] = []
         form: Form | None = None
+        kinds: list[Any] = []
         first = 0
         for file in files:
             try:
                 metadata, schema = again(lambda file=file: _footer(system, file))
             except arrow.ArrowInvalid as error:
                 raise BadData(f"{file} cannot be read as Parquet ({type(error).__name__}). Is it complete?") from error
-            found = _form(schema, columns, file)
-            if form is not None and found != form:
+            found = _form(schema, columns, file), [schema.field(name).type for name in columns.names()]
+            # As they are in the file: rows of several files become one table once they are chosen.
+            if form is not None and found != (form, kinds):
                 raise BadData(f"{file} has columns of other types or sizes than the files before it.")
-            form = found
+            form, kinds = found
             for group in range(metadata.num_row_groups):
                 rows = int(metadata.row_group(group).num_rows)
                 if rows:
@@ -182,6 +184,11 @@ def again(read: Any) -> Any:
                 raise
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
     raise AssertionError("unreachable")
+
+
+def joined(tables: Sequence[Any]) -> Any:
+    """One table of these, whose columns may differ in whether they could be empty."""
+    return optional("pyarrow", extra="data").concat_tables(tables, promote_options="default")
 
 
 def new_digest(key: bytes) -> "hashlib.blake2b":

@@ -11,7 +11,7 @@ from large_pools import COLUMNS, WIDTH, write_pool
 from PIL import Image
 
 from dpal.data import parquet
-from dpal.data.parquet import ParquetTable, RowColumns, add_to_digest, again, new_digest
+from dpal.data.parquet import ParquetTable, RowColumns, add_to_digest, again, joined, new_digest
 from dpal.errors import BadData, DpalError, InvalidArgument, MissingData
 
 KEY = bytes(range(32))
@@ -127,6 +127,27 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, columns: dict, message: 
         table = ParquetTable.open(written(tmp_path / "pool", columns), COLUMNS)
         for chunk in table.read(table.blocks[0]):
             table.rows(chunk)
+
+
+@pytest.mark.parametrize("kinds", [(pa.large_string(), pa.float32()), (pa.string(), pa.float64())])
+def test_files_of_other_types_are_refused_when_they_are_opened(tmp_path: Path, kinds: tuple) -> None:
+    """And not when records of both are chosen: which ones are, is private."""
+    columns = {"id": ["a", "b"], "features": pa.array([1.0, 2.0], pa.float32())}
+    place = written(tmp_path / "pool", columns)
+    other = {"id": pa.array(["c", "d"], kinds[0]), "features": pa.array([1.0, 2.0], kinds[1])}
+    pq.write_table(pa.table(other), tmp_path / "pool" / "z.parquet")
+    with pytest.raises(BadData, match="other types"):
+        ParquetTable.open(place, COLUMNS)
+
+
+def test_files_that_differ_in_what_may_be_empty_are_one_pool(tmp_path: Path) -> None:
+    place = written(tmp_path / "pool", {"id": ["a", "b"], "features": pa.array([1.0, 2.0], pa.float32())})
+    strict = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("features", pa.float32())])
+    rows = pa.table({"id": ["c", "d"], "features": pa.array([1.0, 2.0], pa.float32())}).cast(strict)
+    pq.write_table(rows, tmp_path / "pool" / "z.parquet")
+    table = ParquetTable.open(place, COLUMNS)
+    parts = [part for block in table.blocks for part in table.read(block)]
+    assert table.rows_of_ids(joined(parts)).names().tolist() == ["a", "b", "c", "d"]
 
 
 def test_places_without_a_pool_are_refused(tmp_path: Path) -> None:
