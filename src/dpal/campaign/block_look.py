@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from dpal.campaign.fingerprints import fingerprints, fingerprints_of
 from dpal.campaign.pool_workers import pool_workers
 from dpal.data import Pool
+from dpal.data.class_labels import class_numbers
 from dpal.data.id_lookup import is_excluded, lookup_of
 from dpal.data.large_pool import LargePool
 from dpal.data.parquet import Block, ParquetTable, add_to_digest, again, new_digest
@@ -30,6 +32,8 @@ class Look:
     key: bytes = field(repr=False)
     held_out_ids: NDArray[np.uint64] = field(repr=False)
     held_out_prints: frozenset[bytes] = field(repr=False)
+    # What labels in the pool's own column may be, where it names one.
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class BlockLooker:
         for table in job.table.read(block):
             rows = job.table.rows(table)
             add_to_digest(digest, rows)
+            if job.table.columns.label is not None:
+                _require_classes(table.column(job.table.columns.label), job.classes)
             orders.append(lookup_of(rows.ids))
             shared_ids += int(is_excluded(rows.ids, job.held_out_ids).sum())
             if job.held_out_prints:
@@ -137,4 +143,11 @@ def _look(pool: LargePool, key: bytes, held_out: Pool | None) -> Look:
         key=key,
         held_out_ids=lookup_of(IdColumn.of(ids)),
         held_out_prints=frozenset(prints),
+        classes=pool.classes,
     )
+
+
+def _require_classes(column: Any, classes: tuple[str, ...]) -> None:
+    """Refuse labels outside the classes now, and not when their records are chosen."""
+    labels = column.unique().to_pylist()
+    class_numbers(labels, np.full(len(labels), "a record"), classes)

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +63,16 @@ def test_a_held_out_set_that_shares_a_record_is_refused(tmp_path: Path) -> None:
     for shared in (held_out(other, ["new", ids[1]]), held_out(np.stack([other[0], values[0]]), ["new", "newer"])):
         with pytest.raises(BadData, match=r"shares 1 record\(s\) with the pool"):
             look_at_blocks(pool(folder), KEY, held_out=shared)
+
+
+def test_a_label_outside_the_classes_is_refused_before_its_record_can_be_chosen(tmp_path: Path) -> None:
+    table = pq.read_table(write_pool(tmp_path / "pool", 1000))
+    labels = table.column("label").to_pylist()
+    labels[777] = 9
+    wrong = table.set_column(table.column_names.index("label"), "label", pa.array(labels))
+    (tmp_path / "wrong").mkdir()
+    pq.write_table(wrong, tmp_path / "wrong" / "a.parquet")
+    for folder, holds in (("pool", True), ("wrong", False)):
+        given = from_parquet(str(tmp_path / folder), features="features", label="label", classes=CLASSES)
+        with nullcontext() if holds else pytest.raises(BadData, match="outside the classes"):
+            look_at_blocks(given, KEY, held_out=None)
