@@ -112,6 +112,8 @@ def _started(workers: int) -> Any:
         local: dict[str, Any] = {}
         if is_local:
             local = {
+                # Not one that somebody has started here, which Ray would look for.
+                "address": "local",
                 "num_cpus": workers,
                 "object_store_memory": _OBJECT_STORE_BYTES,
                 "include_dashboard": False,

@@ -65,6 +65,7 @@ def test_ray_on_this_machine_is_closed_to_the_network_and_to_other_users(
     _started(2)
     assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0" and os.environ["RAY_AUTH_MODE"] == "token"
     # What does not fit in memory is written there: records, scores, keys.
+    assert starts[0]["address"] == "local"
     place = Path(starts[0]["_temp_dir"])
     assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700 and len(str(place)) < 32
     at_the_end[0]()
