@@ -85,7 +85,9 @@ def test_with_its_stamp_make_demo_installs_nothing(tmp_path: Path) -> None:
     assert "[$EXTRAS]" in install and "constraints.txt" in install
     (tmp_path / venv[1]).mkdir()
     (tmp_path / stamp[1]).touch()
-    done = subprocess.run([make, "-n", "demo"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    # Inside `make test` it would also print the folder it enters.
+    command = [make, "--no-print-directory", "-n", "demo"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1].strip() == f"{venv[1]}/bin/dpal demo" and "pip" not in done.stdout
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument
@@ -93,6 +92,9 @@ def first_in_order(order: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
 
 def tags(key: bytes, ids: IdColumn) -> NDArray[np.uint8]:
     """AES-CMAC of each id, (ids, 16)."""
+    # Not before it is needed: most commands draw no coin.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
     encrypt = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update  # noqa: S305 (blocks of CMAC, not a message)
     masks, last = _last_blocks(_doubled(encrypt(bytes(_BLOCK))))
     # Every place of the buffer as the start of a block, without copying; beyond its end there are zeros.

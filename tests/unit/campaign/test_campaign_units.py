@@ -116,8 +116,9 @@ def test_an_initial_set_is_of_whole_patients_and_their_given_records(tmp_path: P
 
 
 def test_one_label_for_all_records_of_a_patient(tmp_path: Path) -> None:
+    # 18 patients have one record: among 19, somebody has more.
     made = Campaign.create(
-        tmp_path / "c", plan=plan(), pool=patients(one_label=True), model=linear_model(), oracle="files"
+        tmp_path / "c", plan=plan(initial_size=19), pool=patients(one_label=True), model=linear_model(), oracle="files"
     )
     made.run()
     state = made.state()
