@@ -57,12 +57,14 @@ def _received(reader: Connection) -> Any:
 
 def _one(writer: Connection, rank: int, count: int, meeting_point: str, action: Callable[..., Any], words: Any) -> None:
     torch.set_num_threads(1)
-    group = ProcessGroup(rank=rank, count=count, meeting_point=meeting_point)
+    group = None
     try:
+        group = ProcessGroup(rank=rank, count=count, meeting_point=meeting_point)
         writer.send(action(group, *words))
     except Exception as error:
         writer.send(f"{type(error).__name__}: {error}")
-    group.close()
+    if group is not None:
+        group.close()
 
 
 def interfaces(group: ProcessGroup) -> dict[str, str]:
@@ -160,7 +162,7 @@ def verdicts(group: ProcessGroup) -> list[bool]:
 
 
 def one_dies(group: ProcessGroup) -> str:
-    """The last one is killed while the others wait for it."""
+    """The last one is killed while the others wait for it, or still while they meet it."""
     if group.rank == group.count - 1:
         os.kill(os.getpid(), signal.SIGKILL)
     group.all_agree(True)
