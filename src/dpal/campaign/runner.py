@@ -44,7 +44,7 @@ from dpal.data.large_pool import LargePool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
 from dpal.labels.answers import Answer, read_answer
-from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
+from dpal.labels.oracles import Oracle, SimulatedOracle, asked, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
@@ -342,14 +342,14 @@ class Runner:
         if group == 0 and writer.state.created.initial and pool.labels is not None:
             # Records that were labelled from the start bring their own labels.
             oracle = SimulatedOracle()
-        name, given = oracle_name(oracle), oracle.ask(missing, pool)
+        name, given = oracle_name(oracle), asked(oracle, missing, pool)
         if given is None:
             return False
         answers: dict[str, Answer] = {}
-        asked = set(missing)
+        questions = set(missing)
         try:
             for record_id, answer in pairs_of(oracle, given):
-                if record_id not in asked:
+                if record_id not in questions:
                     raise BadData(f"The oracle {name} answered about {record_id!r}, which it was not asked about.")
                 # The checked value at once: the oracle may use one array for all of its answers.
                 answers[record_id] = read_answer(answer, record_id, pool.classes, pool.multi_label)
