@@ -1,0 +1,72 @@
+"""What a soak was made of: faults by kind and outcome, and what was wrong."""
+
+import json
+import platform
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+def read(results: Path) -> Iterator[dict[str, Any]]:
+    """The stories of a file of results. A last line that was cut off is not one."""
+    if not results.exists():
+        return
+    with results.open(encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
+
+
+def summary(stories: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Everything in numbers."""
+    known = list(stories)
+    by_kind: dict[str, Counter[str]] = defaultdict(Counter)
+    for story in known:
+        for kind, outcome in story["faults"]:
+            by_kind[kind][outcome] += 1
+    return {
+        "faults": sum(count.total() for count in by_kind.values()),
+        "stories": len(known),
+        "seeds": [
+            min((story["seed"] for story in known), default=0),
+            max((story["seed"] for story in known), default=0),
+        ],
+        "campaigns_by_kind": dict(sorted(Counter(story["kind"] for story in known).items())),
+        "faults_by_kind": {
+            kind: dict(count.most_common())
+            for kind, count in sorted(by_kind.items(), key=lambda item: -item[1].total())
+        },
+        "drawn_and_not_met": sum(story["missed"] for story in known),
+        "cpu_seconds": round(sum(story["cpu"] for story in known)),
+        "violations": [
+            {"seed": story["seed"], "kind": story["kind"], "what": story["violation"].splitlines()[0]}
+            for story in known
+            if story["violation"]
+        ],
+        "device": f"{platform.machine()}, {platform.system()}",
+        "versions": {
+            "dpal": version("dpal"),
+            "python": platform.python_version(),
+            "torch": version("torch"),
+            "sqlite": sqlite3.sqlite_version,
+        },
+    }
+
+
+def table(made: Mapping[str, Any]) -> str:
+    """The summary for people."""
+    lines = [f"{'fault':48} {'times':>6}  how the command ended"]
+    for kind, outcomes in made["faults_by_kind"].items():
+        ended = ", ".join(f"{outcome} {count:,}" for outcome, count in outcomes.items())
+        lines.append(f"{kind:48} {sum(outcomes.values()):6,}  {ended}")
+    lines.append(
+        f"{made['faults']:,} faults in {made['stories']:,} campaigns, {made['cpu_seconds']:,} s of processor time, "
+        f"{len(made['violations'])} violations"
+    )
+    lines += [f"  seed {each['seed']} ({each['kind']}): {each['what']}" for each in made["violations"]]
+    return "\n".join(lines)
