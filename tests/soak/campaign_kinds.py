@@ -4,6 +4,7 @@ import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -118,7 +119,7 @@ class Template:
     folder: Path
     truth: dict[str, int]
     facts: Facts
-    released: list[object]
+    released: tuple[list[Any], list[Any]]
     # The files that it leaves.
     files: frozenset[str]
 

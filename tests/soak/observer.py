@@ -90,18 +90,19 @@ def read_facts(folder: Path) -> Facts:
     return Facts(tuple((number, kind, json.loads(body), hashed) for number, _, kind, body, hashed in rows))
 
 
-def released(folder: Path) -> list[object]:
-    """What left the machine: whom selections chose, thresholds, and every model's weights, bit for bit."""
+def released(folder: Path, *, without: str = "") -> tuple[list[dict[str, Any]], list[dict[str, bytes] | None]]:
+    """What left the machine: whom selections chose, thresholds, and every model's weights, bit for bit.
+
+    `without` is a file that is not read.
+    """
     facts = read_facts(folder)
-    chosen = [
-        {name: value for name, value in body.items() if name in ("group", "to_label", "units", "retired", "threshold")}
-        for _, body in facts.of("selected")
-    ]
-    models = []
+    public = ("group", "to_label", "units", "retired", "threshold")
+    chosen = [{name: body[name] for name in public} for _, body in facts.of("selected")]
+    models: list[dict[str, bytes] | None] = []
     for _, body in facts.of("trained"):
-        weights = load_file(folder / body["file"])
-        models.append({name: value.tobytes() for name, value in sorted(weights.items())})
-    return [chosen, models]
+        weights = {} if body["file"] == without else load_file(folder / body["file"])
+        models.append({name: value.tobytes() for name, value in sorted(weights.items())} or None)
+    return chosen, models
 
 
 def _digest(path: Path) -> str:

@@ -12,14 +12,18 @@ from dpal.campaign.files import draft_of
 
 def model_seen_before_it_is_recorded() -> None:
     """The file gets its name before the charge's model is committed."""
-    true = runner.write_draft
+    true, true_place = runner.write_draft, runner.put_in_place
 
     def planted(path: Path, write: Callable[[Path], None]) -> Path:
         draft = true(path, write)
         shutil.copyfile(draft, path)
         return draft
 
-    runner.write_draft = planted
+    def placed(path: Path, sha256: str) -> bool:
+        draft_of(path).unlink(missing_ok=True)
+        return true_place(path, sha256)
+
+    runner.write_draft, runner.put_in_place = planted, placed
 
 
 def model_trained_again_after_it_was_recorded() -> None:

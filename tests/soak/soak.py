@@ -104,7 +104,7 @@ def _until_found(base: Path, plant: Callable[[], None]) -> None:
             story = tell(seed, base, disk, place)
             faults += len(story.faults)
             if story.violation is not None:
-                said = story.violation.splitlines()[0]
+                said = story.violation
                 print(f"{name}: found within {faults} of {PLANTED[plant]} faults (seed {seed}): {said}", flush=True)
                 return
     print(f"{name}: NOT FOUND within {faults} faults", flush=True)

@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,9 +51,13 @@ def tell(seed: int, base: Path, workspace: Workspace, place: Path, *, most_fault
         story.run()
     except Violation as error:
         told.violation = str(error)
+    except Exception:
+        # What was found cannot even be looked at.
+        told.violation = f"the observer failed:\n{traceback.format_exc()}"
     finally:
         told.seconds = time.monotonic() - began
-        workspace.free() if workspace.is_mounted else None
+        if workspace.is_mounted:
+            workspace.free()
     return told
 
 
