@@ -19,9 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[_name] = "1"
-os.environ |= {"COLUMNS": "400", "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
+_SETTINGS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_SETTINGS |= {"COLUMNS": "400", "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
+# Memory in large pages: a fork then takes 3 ms instead of 20.
+_SETTINGS |= {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
+if __name__ == "__main__" and not _SETTINGS.items() <= os.environ.items():
+    # They are read when a program begins.
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **_SETTINGS})  # noqa: S606
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 

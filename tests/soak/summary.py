@@ -20,6 +20,8 @@ FOUND = (
     "Ctrl-C right after dpal serve printed its links ended in warnings about a coroutine",
     "a zeroed block of contents.db ended in a traceback, depending on where it lay",
     "a sealed key of which a part was lost, or with a flipped bit, was used as if it were whole",
+    "a zeroed block of inbox.db ended in a traceback, and a changed bit of an answer in it was not noticed",
+    "the thread that reports progress printed a traceback for want of memory",
 )
 
 
