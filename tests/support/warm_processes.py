@@ -36,7 +36,8 @@ CONTEXT.set_forkserver_preload(
         "pyarrow.parquet",
         "scipy.stats",
         "sklearn.datasets",
-        "torch.optim",
+        "torch._dynamo",
+        "transformers.models.bert.modeling_bert",
         "uvicorn",
     ]
 )
