@@ -13,7 +13,7 @@ from served import Served, serving
 
 from dpal.campaign.inbox import Inbox
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.exhaustive]
 
 
 @pytest.fixture(scope="module")

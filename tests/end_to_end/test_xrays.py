@@ -19,6 +19,8 @@ from synthetic_pictures import waves
 
 from dpal.campaign.default_model import IMAGE_ENCODER, encoder_available
 
+pytestmark = pytest.mark.exhaustive
+
 SUPPORT = Path(__file__).parents[1] / "support"
 AT_CHANCE = 6
 FINDINGS = tuple(f"finding-{number:02d}" for number in range(1, 15))
