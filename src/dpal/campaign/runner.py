@@ -33,7 +33,7 @@ from dpal.campaign.network_folders import network_warning
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.reader import Reader
-from dpal.campaign.recorded_answers import record_answers
+from dpal.campaign.recorded_answers import ask_oracle
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
 from dpal.campaign.selecting import chosen_records, require_known_blocks
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
@@ -43,8 +43,6 @@ from dpal.campaign.writer import Writer, writing
 from dpal.data.large_pool import LargePool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
-from dpal.labels.answers import Answer, read_answer
-from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
@@ -176,7 +174,7 @@ class Runner:
             case Train(phase):
                 self._train(writer, phase)
             case WaitForLabels(group):
-                return self._ask(writer, group)
+                return ask_oracle(writer, group, self.parts.oracle, self.parts.pool)
             case Finish():
                 fault_points.reached("finish.before-record")
                 writer.add(Finished())
@@ -333,32 +331,6 @@ class Runner:
         writer.add(made)
         fault_points.reached("train.produced")
         return made
-
-    def _ask(self, writer: Writer, group: int) -> bool:
-        """Ask the oracle; False if it answers later. Answers that were given before it failed are kept."""
-        fault_points.reached("labels.asked")
-        pool, missing = self.parts.pool, writer.state.missing(group)
-        oracle: Oracle = self.parts.oracle
-        if group == 0 and writer.state.created.initial and pool.labels is not None:
-            # Records that were labelled from the start bring their own labels.
-            oracle = SimulatedOracle()
-        name, given = oracle_name(oracle), oracle.ask(missing, pool)
-        if given is None:
-            return False
-        answers: dict[str, Answer] = {}
-        asked = set(missing)
-        try:
-            for record_id, answer in pairs_of(oracle, given):
-                if record_id not in asked:
-                    raise BadData(f"The oracle {name} answered about {record_id!r}, which it was not asked about.")
-                # The checked value at once: the oracle may use one array for all of its answers.
-                answers[record_id] = read_answer(answer, record_id, pool.classes, pool.multi_label)
-        finally:
-            if answers:
-                fault_points.reached("labels.answered")
-                record_answers(writer, answers, source=name)
-                fault_points.reached("labels.recorded")
-        return bool(answers)
 
     def _must_evaluate(self, state: State) -> bool:
         if self.parts.evaluation is None or not state.trained:
