@@ -1,7 +1,6 @@
 """Running a campaign: what is the next step? Charge it, commit, run it, record it."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -35,6 +34,7 @@ from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.reader import Reader
 from dpal.campaign.recorded_answers import ask_oracle
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
+from dpal.campaign.sealed_snapshot import SealedSnapshots
 from dpal.campaign.selecting import chosen_records, require_known_blocks
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
@@ -303,16 +303,20 @@ class Runner:
             )
         learner = self._ready(state)
         charge, _, seen = self._charged(writer, charge_for_training(self.schedule, phase), "train")
-        started = time.monotonic()
         # Even if training fails, the weights are no longer the recorded ones.
         self.model.weights_changed()
-        key = writer.store.keys.read(writer.state.sealed_with or charge)
+        sealed_with = writer.state.sealed_with or charge
+        key = writer.store.keys.read(sealed_with)
         task = PhaseTask.of(phase, self.schedule, seen, self.parts.pool, self.units, key=key)
+        snapshots = SealedSnapshots.of(task, seen, self.folder, sealed_with, tell=self.parts.tell)
         if self.processes.count > 1:
-            self.processes.send(task.to_bytes(learner.weights()))
+            self.processes.send(task.to_bytes(learner.weights(), snapshots.newest()))
         with self._threads(self.processes.count):
             result = task.train(
-                learner, processes=self.processes, after_step=lambda step: fault_points.reached("train.step")
+                learner,
+                processes=self.processes,
+                snapshots=snapshots,
+                after_step=lambda step: fault_points.reached("train.step"),
             )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
@@ -324,7 +328,7 @@ class Runner:
             sha256=digest(draft),
             export_sha256=export_sha256,
             engine=result.engine,
-            seconds=round(time.monotonic() - started, 3),
+            seconds=round(snapshots.seconds, 3),
             processes=result.processes,
         )
         # From here on nothing removes the draft, not even a failure: the fact may be committed nevertheless.
