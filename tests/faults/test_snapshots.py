@@ -85,7 +85,6 @@ def phases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Phase]:
         ("sealed", "train.step:1", 1),
         # A draft is not a snapshot yet.
         ("sealed", "train.snapshot-drafted:8", 7),
-        ("sealed", "train.snapshot-written:8", 8),
         ("seeded", "train.snapshot-written:5", 5),
         # After the last step, when the model's file is about to be recorded.
         ("sealed", "train.checkpoint-drafted", -1),
