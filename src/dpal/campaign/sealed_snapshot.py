@@ -143,8 +143,9 @@ class SealedSnapshots(Snapshots):
         except InvalidTag:
             self._refuse()
             return None
-        (self.seconds_before,) = _SECONDS.unpack(opened[: _SECONDS.size])
-        return bytes(opened[_SECONDS.size :])
+        (self.seconds_before,) = _SECONDS.unpack_from(opened)
+        del opened[: _SECONDS.size]
+        return bytes(opened)
 
     def _cipher(self, nonce: bytes, tag: bytes | None = None) -> "Cipher[GCM]":
         # Not before it is needed: most phases are too short.

@@ -139,6 +139,7 @@ def train_phase(
     snapshots, how = snapshots or Snapshots(), _bits_depend_on(engine, compute, device)
     if (newest := snapshots.newest()) is not None:
         snapshots.resumed_at(state.done if state.restore(newest, how) else None, phase.steps)
+        processes.require_same("where they go on from", str(state.done))
         del newest
     with (
         batch_generators(device, key=key) as started,

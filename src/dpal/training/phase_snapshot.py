@@ -95,9 +95,8 @@ class PhaseState:
             # Counters of an optimizer stay on the host, whatever the device.
             "on_host": sorted(name for name, value in kept.items() if value.device.type == "cpu"),
         }
-        tensors = {name: value.detach().cpu().contiguous().clone() for name, value in kept.items()}
         content = np.frombuffer(json.dumps(words, sort_keys=True).encode(), dtype=np.uint8).copy()
-        return save({_WORDS: torch.from_numpy(content), **tensors})
+        return save({_WORDS: torch.from_numpy(content), **_on_host(kept)})
 
     def restore(self, content: bytes, how: str) -> bool:
         """Become what the bytes say. False, and nothing is changed, if they are of another way to compute."""
@@ -119,8 +118,9 @@ class PhaseState:
         trained, on_host = self._trained(), set[str](words["on_host"])
         for place, value in _beginning_with(_OPTIMIZER, tensors).items():
             name, _, entry = place.rpartition("/")
-            parameter = trained[name]
-            self.optimizer.state[parameter][entry] = value if _OPTIMIZER + place in on_host else _like(parameter, value)
+            # A copy, and not a view of all that was read.
+            own_value = value.clone() if _OPTIMIZER + place in on_host else _like(trained[name], value)
+            self.optimizer.state[trained[name]][entry] = own_value
         for place, number in _beginning_with(_OPTIMIZER, words["numbers"]).items():
             name, _, entry = place.rpartition("/")
             self.optimizer.state[trained[name]][entry] = number
@@ -140,6 +140,18 @@ class PhaseState:
 
 def _beginning_with(start: str, named: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(start): value for name, value in named.items() if name.startswith(start)}
+
+
+def _on_host(kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copied only where it must be, for large models: tensors of one file may not share memory."""
+    tensors: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, value in kept.items():
+        host = value.detach().cpu().contiguous()
+        place = host.untyped_storage().data_ptr()
+        tensors[name] = host.clone() if place in places else host
+        places.add(place)
+    return tensors
 
 
 def _like(parameter: Tensor, value: Tensor) -> Tensor:

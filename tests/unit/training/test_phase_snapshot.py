@@ -220,6 +220,16 @@ def test_buffers_come_along_and_frozen_weights_do_not() -> None:
     assert model[1].calls == 7
 
 
+def test_parts_of_one_tensor_come_back_too() -> None:
+    model, whole = nn.Linear(4, 2), torch.arange(6.0)
+    model.register_buffer("first", whole[:3])
+    model.register_buffer("second", whole[3:])
+    content = state_of(model).to_bytes("here")
+    whole.zero_()
+    assert state_of(model).restore(content, "here")
+    assert torch.equal(whole, torch.arange(6.0))
+
+
 def test_nothing_private_is_shown() -> None:
     shown = repr(state_of(nn.Linear(4, 2))) + repr(GivenSnapshot(b"secret"))
     for private in ("seen", "not_finite", "warned", "randomness", "seats", "secret"):
