@@ -4,13 +4,12 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from killed_programs import PATH, state_of, weights
 from snapshot_campaigns import LOG, VARIANTS, create
+from warm_processes import COMMAND_LINE, python
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
@@ -19,7 +18,6 @@ from dpal.campaign.files import draft_of
 from dpal.campaign.layout import snapshot_name
 from dpal.campaign.step_randomness import SealedKeys
 
-SECONDS = 240
 POINTS = [point for point in fault_points.POINTS if point.startswith("train.snapshot-")]
 
 
@@ -31,16 +29,15 @@ class Run:
         log.write_text("")
         # As many threads for one process as for each of several.
         environment = os.environ | {"PYTHONPATH": PATH, LOG: str(log), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", "dpal", "run", str(folder), "--processes", str(processes)],
-            env=environment | ({} if kill_at is None else {fault_points.VARIABLE: kill_at}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=SECONDS,
+        done = python(
+            COMMAND_LINE,
+            "run",
+            folder,
+            "--processes",
+            processes,
+            environment=environment | ({} if kill_at is None else {fault_points.VARIABLE: kill_at}),
         )
-        self.words = done.stdout
+        self.words = done.stdout + done.stderr
         assert done.returncode == (0 if kill_at is None else -signal.SIGKILL), self.words
         assert "Traceback" not in self.words
         self.steps = len(log.read_text().splitlines())
