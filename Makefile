@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help demo test check format bench docs pictures clean
+.PHONY: help demo test test-all check format bench docs pictures clean
 
 help:
 	@echo "make demo    set up and run two small private campaigns on real digits, with a report (about a minute)"
-	@echo "make test    set up and run every test"
+	@echo "make test    set up and run the tests"
+	@echo "make test-all  the same, and all that takes long; CI runs it"
 	@echo "make test-label-studio  install Label Studio (1 GB) and label whole campaigns in it"
 	@echo "make test-processes  kill one of several processes at ten random points"
 	@echo "make soak    10,000 random faults over whole campaigns, resumable (FAULTS=…, WORKERS=2, SEED=… tells one story)"
@@ -45,7 +46,11 @@ axe: $(READY)
 	@test -e $(AXE) || { command -v npm >/dev/null && \
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.1 >/dev/null 2>&1; } || true
 
+# Without what takes long and finds little that others do not (the marker "exhaustive").
 test: $(READY) browser axe
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive"
+
+test-all: $(READY) browser axe
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # A gigabyte, in an environment of its own.

@@ -1,6 +1,7 @@
 """The dashboard in Chromium: a campaign from start to certificate; an officer's page; axe-core on all pages."""
 
 import json
+import shutil
 import time
 import zipfile
 from collections.abc import Generator
@@ -36,19 +37,27 @@ def browser() -> Generator[Any]:
         yield opened
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Generator[Served]:
-    (tmp_path / "c.yaml").write_text(CONFIG)
-    write_png(tmp_path / "four.png", pixels(4))
-    (tmp_path / "guide.txt").write_text("Which digit is it?")
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a campaign that is planned, made once."""
+    folder = tmp_path_factory.mktemp("clinic")
+    (folder / "c.yaml").write_text(CONFIG)
+    write_png(folder / "four.png", pixels(4))
+    (folder / "guide.txt").write_text("Which digit is it?")
     for words in (
         ["init", "c", "--config", "c.yaml"],
         ["experts", "add", "c", "Dr. Okafor", "Dr. Lindqvist"],
         ["experts", "add", "c", "Ms. Roy", "--role", "officer"],
         ["experts", "guidelines", "c", "guide.txt", "--example", "a four=four.png"],
     ):
-        done = dpal(*words, cwd=tmp_path)
+        done = dpal(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def served(clinic: Path, tmp_path: Path) -> Generator[Served]:
+    shutil.copytree(clinic, tmp_path, dirs_exist_ok=True)
     with serving(tmp_path / "c") as running:
         yield running
         assert not any("Traceback" in line for line in running.log), running.log

@@ -113,10 +113,11 @@ def test_two_experts_label_a_whole_campaign(tmp_path: Path, browser: Any, kind: 
             for context in (keyboard, tablet):
                 context.close()
             require_quiet(served)
-        assert run.returncode == 0, run.communicate()[0]
+        assert run.returncode == 0, run.stdout.read()
     finally:
         run.kill()
-        run.communicate()
+        run.wait(timeout=30)
+        run.stdout.close()
     campaign = Campaign(folder)
     state = campaign.state()
     assert state.finished and campaign.verify().holds

@@ -1,6 +1,7 @@
 """What a doctor must never do by accident, and what must never get lost: in Chromium, against the real server."""
 
-from collections.abc import Generator
+import shutil
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from served import Served, serving
 
 from dpal.campaign.inbox import Inbox
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.exhaustive]
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +22,26 @@ def browser() -> Generator[Any]:
         yield opened
 
 
-def made(folder: Path, kind: str = "images") -> Path:
-    write_campaign(folder, kind)
-    for words in (["init", "c", "--config", "c.yaml"], ["run", "c"], ["experts", "add", "c", "Ann", "Ann Lee"],
-                  ["experts", "arrange", "c", "--see", "everyone"]):  # fmt: skip
-        assert dpal(*words, cwd=folder).returncode in (0, 3)
-    return folder / "c"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a folder with a campaign that waits for labels: a copy, because each kind is really made once."""
+    originals: dict[str, Path] = {}
+
+    def copied(folder: Path, kind: str = "images") -> Path:
+        if kind not in originals:
+            originals[kind] = tmp_path_factory.mktemp(kind)
+            write_campaign(originals[kind], kind)
+            for words in (["init", "c", "--config", "c.yaml"], ["run", "c"], ["experts", "add", "c", "Ann", "Ann Lee"],
+                          ["experts", "arrange", "c", "--see", "everyone"]):  # fmt: skip
+                assert dpal(*words, cwd=originals[kind]).returncode in (0, 3)
+        shutil.copytree(originals[kind], folder, dirs_exist_ok=True)
+        return folder / "c"
+
+    return copied
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Generator[Served]:
+def served(made: Callable[..., Path], tmp_path: Path) -> Generator[Served]:
     with serving(made(tmp_path)) as running:
         yield running
 
@@ -187,7 +198,9 @@ def test_the_operators_link_in_an_open_tab_reaches_no_log(served: Served, browse
     assert "token" not in page.url and not any(served.token("operator") in url for url in asked)
 
 
-def test_several_labels_are_saved_by_enter_after_a_click(browser: Any, tmp_path: Path) -> None:
+def test_several_labels_are_saved_by_enter_after_a_click(
+    made: Callable[..., Path], browser: Any, tmp_path: Path
+) -> None:
     with serving(made(tmp_path, "several-labels")) as served:
         page = opened(browser, served)
         for place in (0, 1):
@@ -198,7 +211,7 @@ def test_several_labels_are_saved_by_enter_after_a_click(browser: Any, tmp_path:
     assert [one["answer"] for one in answers(tmp_path / "c")] == [[1.0, 1.0, 0.0]]
 
 
-def test_enter_that_is_held_down_saves_one_record(browser: Any, tmp_path: Path) -> None:
+def test_enter_that_is_held_down_saves_one_record(made: Callable[..., Path], browser: Any, tmp_path: Path) -> None:
     with serving(made(tmp_path, "several-labels")) as served:
         page = opened(browser, served)
         for _ in range(10):
@@ -216,7 +229,7 @@ def test_enter_that_is_held_down_saves_one_record(browser: Any, tmp_path: Path) 
         assert "Record 2 " in page.inner_text("#position") and len(answers(tmp_path / "c")) == 1
 
 
-def test_no_word_of_an_answer_is_broken(browser: Any, tmp_path: Path) -> None:
+def test_no_word_of_an_answer_is_broken(made: Callable[..., Path], browser: Any, tmp_path: Path) -> None:
     """Every button is as wide as its longest word, on a phone too: half a word is read wrongly."""
     with serving(made(tmp_path, "several-labels")) as served:
         page = opened(browser, served)
@@ -261,7 +274,7 @@ def test_after_the_end_nothing_can_be_said(served: Served, browser: Any, tmp_pat
     assert len(answers(tmp_path / "c")) == 1
 
 
-def test_no_picture_of_a_unit_is_missed(browser: Any, tmp_path: Path) -> None:
+def test_no_picture_of_a_unit_is_missed(made: Callable[..., Path], browser: Any, tmp_path: Path) -> None:
     """Each picture says which of how many it is, and a finger on one scrolls to the next, until it is zoomed."""
     with serving(made(tmp_path, "units")) as served:
         page = opened(browser, served, viewport={"width": 390, "height": 844}, has_touch=True)

@@ -2,22 +2,13 @@
 
 import json
 import stat
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from command_line import checked as dpal
 
 from dpal.campaign.facts import Trained
-
-
-def dpal(*words: object, cwd: Path, codes: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def settings(*changed: str) -> list[str]:

@@ -3,8 +3,9 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from command_line import checked
 
 # It answers 3 whatever the image, and does not train with so small a learning rate.
 MODEL = """
@@ -29,12 +30,8 @@ oracle: simulated
 
 
 def dpal(*words: object, cwd: Path, codes: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
     path = os.pathsep.join(filter(None, [str(cwd), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
+    return checked(*words, cwd=cwd, codes=codes, environment=os.environ | {"PYTHONPATH": path})
 
 
 def test_a_model_at_chance_stops_the_campaign_until_it_is_told_to_go_on(tmp_path: Path) -> None:

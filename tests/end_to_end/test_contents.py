@@ -6,11 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import checked
 from pictures import write_png
 from safetensors.numpy import load_file
 from tiny_bert import WORDS, write_tiny_bert
@@ -24,12 +24,7 @@ DAMAGED, KILLED = 5, -signal.SIGKILL
 def dpal(
     *words: object, cwd: Path, codes: tuple[int, ...] = (0,), kill_at: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
-    environment = os.environ | {VARIABLE: kill_at}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
+    return checked(*words, cwd=cwd, codes=codes, environment=os.environ | {VARIABLE: kill_at})
 
 
 def refused(*words: object, cwd: Path, code: int = DAMAGED) -> str:

@@ -1,11 +1,10 @@
 """A campaign whose training diverges, command by command: what is said, the way out, and that everything holds."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import checked as dpal
 from safetensors.numpy import load_file
 
 SETTINGS = (
@@ -23,13 +22,6 @@ SETTINGS = (
 # Every step multiplies the weights by a thousand: the single step that dpal init tries is not enough to tell.
 ABSURD = "training.learning_rate=1000"
 SOUND = "training.learning_rate=0.01"
-
-
-def dpal(*words: object, cwd: Path, codes: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
 
 
 def words(text: str) -> str:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import checked as dpal
 from real_data import real_file
 from safetensors.numpy import load_file
 
@@ -17,13 +18,6 @@ from dpal.data import from_table, load_dataset
 
 ROOT = Path(__file__).parents[2]
 CLASSES = ["basophil", "eosinophil", "erythroblast", "ig", "lymphocyte", "monocyte", "neutrophil", "platelet"]
-
-
-def dpal(*words: object, cwd: Path, codes: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
 
 
 def fill_in(table: Path, truth: dict[str, str], *, leave_out: int = 0) -> None:

@@ -7,18 +7,19 @@ of JPEGs that the test writes, and once with real chest X-rays, where they are a
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import checked
 from PIL import Image
 from real_data import real_file
 from synthetic_pictures import waves
 
 from dpal.campaign.default_model import IMAGE_ENCODER, encoder_available
+
+pytestmark = pytest.mark.exhaustive
 
 SUPPORT = Path(__file__).parents[1] / "support"
 AT_CHANCE = 6
@@ -36,12 +37,7 @@ class Hospital:
 
     def dpal(self, *words: object, code: int = 0) -> str:
         path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-c", "from dpal.cli import run; run()", *map(str, words)]
-        environment = os.environ | {"PYTHONPATH": path}
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=600
-        )
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        done = checked(*words, cwd=self.folder, codes=(code,), environment=os.environ | {"PYTHONPATH": path})
         return " ".join(done.stdout.split())
 
     def epsilon_spent(self, campaign: str) -> float:

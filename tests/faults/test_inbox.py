@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from killed_programs import PATH
 from small_campaigns import linear_campaign
+from warm_processes import python
 
 from dpal.campaign import fault_points
 from dpal.campaign.campaign import Campaign
@@ -32,24 +32,22 @@ for number, name in enumerate(json.loads(sys.argv[2])):
 TAKE_IN = "import sys; from dpal.campaign.campaign import Campaign; print(Campaign(sys.argv[1]).take_in())"
 
 
-def python(code: str, *words: object, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": PATH} | ({fault_points.VARIABLE: kill_at} if kill_at else {})
-    command = [sys.executable, "-c", code, *map(str, words)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+def started(code: str, *words: object, kill_at: str = "") -> subprocess.CompletedProcess[str]:
+    return python(code, *words, environment=os.environ | {"PYTHONPATH": PATH, fault_points.VARIABLE: kill_at})
 
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("hit", [1, 3])
 def test_acknowledged_answers_are_there_once(tmp_path: Path, point: str, hit: int) -> None:
     names = json.dumps([f"r{number}" for number in range(6)])
-    killed = python(SAVE, tmp_path, names, kill_at=f"{point}:{hit}")
+    killed = started(SAVE, tmp_path, names, kill_at=f"{point}:{hit}")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     acknowledged = len(killed.stdout.split())
     assert acknowledged == hit - 1
     saved = Inbox(tmp_path).after(0)
     assert len(saved) == acknowledged + (point == "inbox.committed")
     # The page sends everything again that was not acknowledged, with the same keys.
-    assert python(SAVE, tmp_path, names).returncode == 0
+    assert started(SAVE, tmp_path, names).returncode == 0
     assert [entry.body["question"] for entry in Inbox(tmp_path).after(0)] == json.loads(names)
 
 
@@ -65,9 +63,9 @@ def test_a_writer_that_dies_while_taking_in_loses_and_doubles_nothing(tmp_path: 
         inbox.add(
             answer_entry(question, number % 2, "", who="1", role="expert"), person="A", key=f"key-{number:08d}", above=0
         )
-    killed = python(TAKE_IN, campaign.folder, kill_at=point)
+    killed = started(TAKE_IN, campaign.folder, kill_at=point)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    again = python(TAKE_IN, campaign.folder)
+    again = started(TAKE_IN, campaign.folder)
     assert again.returncode == 0, again.stderr
     state = Campaign(campaign.folder).state()
     assert state.answers == {question: number % 2 for number, question in enumerate(questions)}

@@ -37,7 +37,9 @@ MEAN = [point for point in fault_points.POINTS if point.startswith("mean.")]
 INBOX = [point for point in fault_points.POINTS if point.startswith("inbox.")]
 # Killed in tests/faults/test_processes.py.
 WORKER = [point for point in fault_points.POINTS if point.startswith("worker.")]
-ELSEWHERE = ("create.", "import.", "give-up.", "go-on.", "encode.", "mean.", "inbox.", "worker.")
+# Killed in tests/faults/test_snapshots.py.
+SNAPSHOT = [point for point in fault_points.POINTS if point.startswith("train.snapshot-")]
+ELSEWHERE = ("create.", "import.", "give-up.", "go-on.", "encode.", "mean.", "inbox.", "worker.", "train.snapshot-")
 # Points of a run, some of them later in its life too.
 RUN = [point for point in fault_points.POINTS if not point.startswith(ELSEWHERE)]
 LATER = [
@@ -267,7 +269,7 @@ def test_the_folder_moves(undisturbed: Path, planned: Path, tmp_path: Path) -> N
 
 def test_at_least_twenty_points_are_killed_at() -> None:
     assert (
-        len(set(RUN + CREATE + IMPORT + GIVE_UP + GO_ON + ENCODE + MEAN + INBOX + WORKER))
+        len(set(RUN + CREATE + IMPORT + GIVE_UP + GO_ON + ENCODE + MEAN + INBOX + WORKER + SNAPSHOT))
         == len(fault_points.POINTS)
         >= 20
     )

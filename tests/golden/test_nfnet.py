@@ -11,6 +11,8 @@ from dpal.models.nfnet import NFNetF0
 from dpal.training.engines.engine_choice import engine_for
 from dpal.training.optimizers import make_optimizer
 
+pytestmark = pytest.mark.exhaustive
+
 TIMM = {
     64: """
         0.540858 -0.32471 0.370659 -0.142999 0.132945 -0.132733 0.296663 0.027113 -0.628956 0.86726 1.049824 -1.009545

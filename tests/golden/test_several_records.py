@@ -32,6 +32,8 @@ from dpal.privacy.several_records import (
     several_records_epsilon,
 )
 
+pytestmark = pytest.mark.exhaustive
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pld = pytest.importorskip("dp_accounting.pld", reason="needs dp-accounting (pip install dpal[peers])")

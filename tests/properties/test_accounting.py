@@ -20,7 +20,9 @@ from dpal.privacy.mechanisms import MECHANISMS, BernoulliSelection, Exponential,
 from dpal.privacy.renyi import renyi_curve
 
 DELTA = 1e-5
-BOTH = pytest.mark.parametrize("name", sorted(ACCOUNTANTS))
+BOTH = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive if name == "pld" else ()) for name in sorted(ACCOUNTANTS)]
+)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ci")
 

@@ -18,6 +18,7 @@ from dpal.training.losses import cross_entropy
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*torch._prims_common.check.*:FutureWarning"),
+    pytest.mark.exhaustive,
 ]
 
 OTHERS = (1, 2, 3, 4, 5, 63, 255, 511, 1023, 2047, 4095)

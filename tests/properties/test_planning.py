@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 import dpal
 from dpal.errors import DpalError
 
+pytestmark = pytest.mark.exhaustive
+
 # Far above what a plan takes, far below what a person would call a hang.
 MOST_SECONDS = {"rdp": 60, "pld": 200}
 

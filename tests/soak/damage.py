@@ -78,7 +78,7 @@ def _harm(chance: random.Random, folder: Path, way: str, older: bytes | None) ->
 
 
 def _weight(name: str) -> int:
-    return 4 if name.endswith((".key", ".db", ".safetensors", ".draft")) else 1
+    return 4 if name.endswith((".key", ".snapshot", ".db", ".safetensors", ".draft")) else 1
 
 
 def _check(ended: Ended, copy: Path, observer: Observer, template: Template, what: str, harmed: str) -> None:

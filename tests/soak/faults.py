@@ -41,7 +41,7 @@ POINTS = {
     "experts": ("inbox.",),
 }
 OFTEN = ("train.step", "store.in-transaction", "store.committed", "seal.written", "seal.overwritten")
-OFTEN += ("inbox.in-transaction", "inbox.committed")
+OFTEN += ("inbox.in-transaction", "inbox.committed", "train.snapshot-drafted", "train.snapshot-written")
 
 
 @dataclass(frozen=True, kw_only=True)

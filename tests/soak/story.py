@@ -19,6 +19,8 @@ from faults import INTERRUPTED, KILLED, NORMAL, TERMINATED, Fault, Place
 from observer import Observer, Violation, released, require
 from workspace import Workspace
 
+from dpal.campaign import sealed_snapshot
+
 MOST_ROUNDS = 120
 # How often nothing is done to a command, files are damaged instead, or two processes come at once.
 UNDISTURBED, DAMAGED, TWO = 0.08, 0.2, 0.06
@@ -69,6 +71,9 @@ class Story:
     ) -> None:
         self.chance, self.told, self.template, self.workspace = chance, told, given, workspace
         self.most = most
+        # Phases are short: in half of the stories their middle is written after every step.
+        sealed_snapshot.SECONDS_BETWEEN = chance.choice([0.0, sealed_snapshot.SECONDS_BETWEEN or 300.0])
+        sealed_snapshot.LARGEST_SHARE = 1e9
         self.tables = place / "tables"
         for folder in (workspace.folder / "story", place / "scratch", self.tables):
             shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,8 @@ from audited_plans import target
 from dpal.audit.attack import QUICK
 from dpal.audit.audits import audit
 
+pytestmark = pytest.mark.exhaustive
+
 PLANS: dict[str, dict[str, Any]] = {
     "a cut at ε = 1": {"epsilon": 1.0},
     "patients at ε = 3": {"unit": "patient"},

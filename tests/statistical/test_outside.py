@@ -22,6 +22,8 @@ from dpal.training.sampling import BLANK
 from dpal.training.settings import ComputeSettings, TrainingSettings
 from dpal.training.sources import TensorSource
 
+pytestmark = pytest.mark.exhaustive
+
 RUNS = 2000
 NOISE = 2.0
 # The total variation distance of two normal distributions that lie 1 / NOISE apart.

@@ -2,13 +2,12 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from safetensors.numpy import load_file
+from warm_processes import python
 
 from dpal.campaign import fault_points
 from dpal.campaign.facts import ChargedSelection, ChargedTraining
@@ -31,15 +30,7 @@ def program(
     environment = os.environ | {"PYTHONPATH": PATH, "SEED": json.dumps(seed)}
     if kill_at is not None:
         environment[fault_points.VARIABLE] = kill_at
-    return subprocess.run(
-        [sys.executable, str(script), action, *map(str, words)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None,
-    )
+    return python(script, action, *words, environment=environment, largest_file=limit)
 
 
 def state_of(folder: Path) -> State:

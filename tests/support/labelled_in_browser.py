@@ -1,8 +1,6 @@
 """Campaigns of every kind that people label on the page, and people who do so in a browser."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import yaml
 from pictures import png, write_png
 from playwright.sync_api import Page, Request, Response
+from warm_processes import COMMAND_LINE, Started
 
 CLASSES = ("healthy", "ill")
 FINDINGS = ("edema", "fracture", "nodule")
@@ -75,10 +74,9 @@ def truth(kind: str, record_id: str) -> object:
     return [number % 2, number // 2 % 2, 0] if kind == "several-labels" else number % 2
 
 
-def running(folder: Path) -> subprocess.Popen[str]:
+def running(folder: Path) -> Started:
     """`dpal run --wait` in a process of its own."""
-    command = [sys.executable, "-m", "dpal", "run", str(folder), "--wait"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return Started(COMMAND_LINE, "run", folder, "--wait")
 
 
 @dataclass

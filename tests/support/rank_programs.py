@@ -1,6 +1,5 @@
 """Several real processes that train together, and what each of them has in the end."""
 
-import multiprocessing
 import os
 import signal
 import tempfile
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from small_units import ragged
 from torch import nn
+from warm_processes import CONTEXT
 
 from dpal.planning.plan import Phase
 from dpal.randomness import SealedRandomness
@@ -29,13 +29,10 @@ SIZES = [3, 1, 2, 4] * 9
 
 def together(count: int, action: Callable[..., Any], *words: Any) -> list[Any]:
     """What an action of this module returns in each of so many processes; an exception as its type and text."""
-    context = multiprocessing.get_context("forkserver")
-    # Imported once and not in every process. Of this module's folder the server of Python 3.11 knows nothing.
-    context.set_forkserver_preload(["dpal.training.learner", "dpal.training.process_group"])
     with tempfile.TemporaryDirectory() as folder:
-        pipes = [context.Pipe(duplex=False) for _ in range(count)]
+        pipes = [CONTEXT.Pipe(duplex=False) for _ in range(count)]
         processes = [
-            context.Process(target=_one, args=(writer, rank, count, f"{folder}/meeting-point", action, words))
+            CONTEXT.Process(target=_one, args=(writer, rank, count, f"{folder}/meeting-point", action, words))
             for rank, (_, writer) in enumerate(pipes)
         ]
         for process in processes:

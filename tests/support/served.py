@@ -5,13 +5,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
 from urllib.parse import urlsplit
+
+from warm_processes import COMMAND_LINE, Started
 
 START_SECONDS = 60
 
@@ -20,7 +21,7 @@ START_SECONDS = 60
 class Served:
     """A running server."""
 
-    process: subprocess.Popen[str]
+    process: Started
     base: str
     # Whom each link is for: "operator", or a person's name.
     links: dict[str, str]
@@ -41,25 +42,17 @@ class Served:
         """SIGKILL, as when a machine dies."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=30)
-        assert self.process.stdout is not None
         self.process.stdout.close()
 
 
 def start(*folders: Path, port: int = 0, words: tuple[str, ...] = ()) -> Served:
     """Start `dpal serve` and wait until it has printed its links."""
-    command = [sys.executable, "-c", "from dpal.cli import run; run()", "serve", *map(str, folders)]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "400"},
-    )
+    environment = os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "400"}
+    process = Started(COMMAND_LINE, "serve", *folders, "--port", port, *words, environment=environment)
     lines: Queue[str] = Queue()
     log: list[str] = []
 
     def read() -> None:
-        assert process.stdout is not None
         for line in process.stdout:
             log.append(line)
             lines.put(line)
@@ -97,7 +90,6 @@ def stop(served: Served) -> None:
             served.process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             served.process.kill()
-    assert served.process.stdout is not None
     served.process.stdout.close()
 
 

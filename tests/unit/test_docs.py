@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from documents import Command, blocks_of, commands_of, run_block, run_command
+from warm_processes import python
 
 import dpal
 
@@ -35,9 +36,7 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=name_of)
 def test_the_code_in_the_documents_runs(path: Path, tmp_path: Path) -> None:
-    runner = ROOT / "tests/support/documents.py"
-    command = [sys.executable, str(runner), str(path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = python(ROOT / "tests/support/documents.py", path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
 
 

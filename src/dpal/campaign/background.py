@@ -15,7 +15,7 @@ from dpal.errors import CampaignBusy
 
 _SHOWN_BYTES = 4000
 _START_SECONDS = 20.0
-# The process that was started last for each folder: on a busy machine it can be long until others see that it runs.
+# What was started for each folder and has not been seen to run: on a busy machine that can take long.
 _started: dict[Path, subprocess.Popen[bytes]] = {}
 
 
@@ -45,6 +45,9 @@ def _start(folder: Path, *, go_on: bool) -> None:
     # Until others can see that it runs: a second click must not start a second one.
     while progress_of(folder) is None and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
+    if progress_of(folder) is not None:
+        # From now on its progress tells. Once that has ended another may start, while this process is still going away.
+        del _started[folder.absolute()]
 
 
 def last_output(folder: Path) -> str:

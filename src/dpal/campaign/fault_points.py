@@ -36,6 +36,8 @@ POINTS = (
     "train.charged",
     "train.step",
     "worker.step",
+    "train.snapshot-drafted",
+    "train.snapshot-written",
     "train.trained",
     "train.checkpoint-drafted",
     "train.produced",

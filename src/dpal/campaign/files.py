@@ -7,6 +7,8 @@ from pathlib import Path
 
 from dpal.errors import InvalidArgument
 
+_CHUNK = 1 << 20
+
 
 def require_new(folder: Path) -> None:
     """Refuse a folder that has something in it."""
@@ -68,6 +70,27 @@ def write_text(path: Path, text: str) -> None:
 
 def _fill(draft: Path, text: str) -> None:
     draft.write_text(text, encoding="utf-8")
+
+
+def overwrite(path: Path) -> bool:
+    """Fill a file with zeros where it lies, durably. False if there is none."""
+    try:
+        with path.open("rb+") as file:
+            left = path.stat().st_size
+            while left > 0:
+                left -= file.write(bytes(min(left, _CHUNK)))
+            file.flush()
+            os.fsync(file.fileno())
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def overwrite_and_remove(path: Path) -> None:
+    """So that its bytes are gone, as far as the disk allows. Does nothing if there is no such file."""
+    if overwrite(path):
+        path.unlink()
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

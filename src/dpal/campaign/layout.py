@@ -35,7 +35,7 @@ SPENT = "campaign.spent"
 # The lock of the one writer, and who it is.
 LOCK = "writer.lock"
 WRITER = "writer.json"
-# The keys of steps that are charged and not recorded yet.
+# The key of the step that is charged and not recorded yet; next to it, the middle of a long training phase.
 SEALED_KEYS = "seals"
 # What a public encoder makes of every record of the pool, and of the held-out set; next to each, its tags.
 FEATURES = "features.npy"
@@ -50,6 +50,11 @@ REPORT = f"{REPORTS}/report.html"
 def checkpoint_name(phase: int) -> str:
     """The file of a phase's model. Phases are counted from 0 in code, and from 1 in names."""
     return f"{CHECKPOINTS}/phase-{phase + 1}.safetensors"
+
+
+def snapshot_name(sealed_with: int) -> str:
+    """The file with the middle of the phase whose key has this number."""
+    return f"{SEALED_KEYS}/{sealed_with}.snapshot"
 
 
 def models_in(folder: Path) -> list[str]:

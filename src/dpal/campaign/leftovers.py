@@ -12,8 +12,11 @@ from dpal.campaign.step_randomness import SealedKeys
 
 
 def has_leftovers(folder: Path, state: State, sealed: Sequence[int]) -> bool:
-    """Whether there is a sealed key that nothing needs, or a model of a phase that was given up."""
-    return list(sealed) != needed_keys(state) or any(files_of_phase(folder, phase) for phase in state.given_up)
+    """Whether there is a sealed key or snapshot that nothing needs, or a model of a phase that was given up."""
+    needed = needed_keys(state)
+    if list(sealed) != needed or not SealedKeys(folder).snapshots() <= set(needed):
+        return True
+    return any(files_of_phase(folder, phase) for phase in state.given_up)
 
 
 def remove_leftovers(folder: Path, state: State) -> None:

@@ -19,9 +19,11 @@ from dpal.data.large_pool import LargePool
 from dpal.planning.plan import Phase, Schedule
 from dpal.training.learner import Learner
 from dpal.training.loop import PhaseResult
+from dpal.training.phase_snapshot import Snapshots
 from dpal.training.processes import Processes
 
 _TASK, _KEY, _WEIGHTS, _TARGETS, _UNITS, _GROUP = "task", "key", "weights", "targets", "units", "group/"
+_SNAPSHOT = "snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,9 @@ class PhaseTask:
             pool=ids_digest(pool),
         )
 
-    def train(self, learner: Learner, *, processes: Processes, after_step: Callable[[int], None]) -> PhaseResult:
+    def train(
+        self, learner: Learner, *, processes: Processes, snapshots: Snapshots, after_step: Callable[[int], None]
+    ) -> PhaseResult:
         """Carry it out, alone or with other processes that do the same."""
         return learner.train(
             self.phase,
@@ -79,10 +83,14 @@ class PhaseTask:
             later_records=self.later_records,
             pool_size=self.pool_size,
             processes=processes,
+            snapshots=snapshots,
         )
 
-    def to_bytes(self, weights: bytes) -> bytes:
-        """For another process, with the weights to start from. Numbers and JSON: nothing in it can be executed."""
+    def to_bytes(self, weights: bytes, snapshot: bytes | None = None) -> bytes:
+        """For another process, with the weights to start from, and the snapshot if the phase is to go on from one.
+
+        Numbers and JSON: nothing in it can be executed.
+        """
         words = {
             "number": self.number,
             "phases": self.phases,
@@ -103,11 +111,13 @@ class PhaseTask:
         }
         if self.units is not None:
             arrays[_UNITS] = np.ascontiguousarray(self.units)
+        if snapshot is not None:
+            arrays[_SNAPSHOT] = np.frombuffer(snapshot, dtype=np.uint8)
         return save(arrays)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> tuple["PhaseTask", bytes]:
-        """What `to_bytes` made: the task and the weights."""
+    def from_bytes(cls, content: bytes) -> tuple["PhaseTask", bytes, bytes | None]:
+        """What `to_bytes` made: the task, the weights and the snapshot."""
         arrays = load(content)
         words = cast("dict[str, Any]", json.loads(arrays[_TASK].tobytes()))
         planned = cast("dict[str, Any]", words.pop("phase"))
@@ -122,7 +132,8 @@ class PhaseTask:
             units=arrays.get(_UNITS),
             key=arrays[_KEY].tobytes(),
         )
-        return task, arrays[_WEIGHTS].tobytes()
+        snapshot = arrays.get(_SNAPSHOT)
+        return task, arrays[_WEIGHTS].tobytes(), None if snapshot is None else snapshot.tobytes()
 
 
 def ids_digest(pool: Pool) -> str:

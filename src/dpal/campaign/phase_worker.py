@@ -17,6 +17,7 @@ from dpal.campaign.runner import Runner
 from dpal.errors import DamagedCampaign, DpalError, ProcessLost, TrainingDiverged
 from dpal.training import progress
 from dpal.training.learner import Learner
+from dpal.training.phase_snapshot import GivenSnapshot
 from dpal.training.process_group import ProcessGroup
 from dpal.training.processes import Processes
 from dpal.training.threads import fastest_threads
@@ -54,12 +55,17 @@ class PhaseWorker:
 
     def train(self, message: bytes) -> Learner:
         """Carry out the phase that rank 0 has sent. What was learned is rank 0's to keep."""
-        task, weights = PhaseTask.from_bytes(message)
+        task, weights, snapshot = PhaseTask.from_bytes(message)
         runner = self._runner_for(task)
         learner = runner.parts.learner(runner.parts.inputs)
         learner.take_weights(weights)
         with fastest_threads(processes=self.processes.count):
-            task.train(learner, processes=self.processes, after_step=lambda step: fault_points.reached("worker.step"))
+            task.train(
+                learner,
+                processes=self.processes,
+                snapshots=GivenSnapshot(snapshot),
+                after_step=lambda step: fault_points.reached("worker.step"),
+            )
         return learner
 
     def _runner_for(self, task: PhaseTask) -> Runner:

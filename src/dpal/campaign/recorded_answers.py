@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+from dpal.campaign import fault_points
 from dpal.campaign.facts import Answered
 from dpal.campaign.fingerprints import Contents
 from dpal.campaign.state import State
 from dpal.campaign.writer import Writer
-from dpal.labels.answers import Answer
+from dpal.data import Pool
+from dpal.errors import BadData
+from dpal.labels.answers import Answer, read_answer
 from dpal.labels.label_files import labels_refused
+from dpal.labels.oracles import Oracle, SimulatedOracle, answers_of, oracle_name, pairs_of
 from dpal.labels.people import Opinion
 
 
@@ -42,6 +46,32 @@ def record_answers(
         "unchanged": len(checked) - len(changed),
         "withdrawn": len(answers) - len(checked),
     }
+
+
+def ask_oracle(writer: Writer, group: int, oracle: Oracle, pool: Pool) -> bool:
+    """Ask about a group; False if answers come later. Answers that were given before the oracle failed are kept."""
+    fault_points.reached("labels.asked")
+    missing = writer.state.missing(group)
+    if group == 0 and writer.state.created.initial and pool.labels is not None:
+        # Records that were labelled from the start bring their own labels.
+        oracle = SimulatedOracle()
+    name, given = oracle_name(oracle), answers_of(oracle, missing, pool)
+    if given is None:
+        return False
+    answers: dict[str, Answer] = {}
+    asked = set(missing)
+    try:
+        for record_id, answer in pairs_of(oracle, given):
+            if record_id not in asked:
+                raise BadData(f"The oracle {name} answered about {record_id!r}, which it was not asked about.")
+            # The checked value at once: the oracle may use one array for all of its answers.
+            answers[record_id] = read_answer(answer, record_id, pool.classes, pool.multi_label)
+    finally:
+        if answers:
+            fault_points.reached("labels.answered")
+            record_answers(writer, answers, source=name)
+            fault_points.reached("labels.recorded")
+    return bool(answers)
 
 
 def asked_units(state: State, contents: Contents) -> dict[str, tuple[str, ...]]:

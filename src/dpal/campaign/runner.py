@@ -1,7 +1,6 @@
 """Running a campaign: what is the next step? Charge it, commit, run it, record it."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -33,8 +32,9 @@ from dpal.campaign.network_folders import network_warning
 from dpal.campaign.parts import Parts, with_training
 from dpal.campaign.phase_task import PhaseTask
 from dpal.campaign.reader import Reader
-from dpal.campaign.recorded_answers import record_answers
+from dpal.campaign.recorded_answers import ask_oracle
 from dpal.campaign.recorded_model import RESTORE_MODEL, RecordedModel
+from dpal.campaign.sealed_snapshot import SealedSnapshots
 from dpal.campaign.selecting import chosen_records, require_known_blocks
 from dpal.campaign.state import Charge, Finish, Nothing, ReleaseMean, Select, State, Train, WaitForLabels, next_step
 from dpal.campaign.status import Status, status_of, words_of_selection
@@ -43,8 +43,6 @@ from dpal.campaign.writer import Writer, writing
 from dpal.data.large_pool import LargePool
 from dpal.data.records import TextRecords
 from dpal.errors import BadData, DamagedCampaign, InvalidArgument, MissingData
-from dpal.labels.answers import Answer, read_answer
-from dpal.labels.oracles import Oracle, SimulatedOracle, asked, oracle_name, pairs_of
 from dpal.planning.certification import read_plan
 from dpal.planning.plan import stated_plan
 from dpal.randomness import Randomness
@@ -176,7 +174,7 @@ class Runner:
             case Train(phase):
                 self._train(writer, phase)
             case WaitForLabels(group):
-                return self._ask(writer, group)
+                return ask_oracle(writer, group, self.parts.oracle, self.parts.pool)
             case Finish():
                 fault_points.reached("finish.before-record")
                 writer.add(Finished())
@@ -305,16 +303,20 @@ class Runner:
             )
         learner = self._ready(state)
         charge, _, seen = self._charged(writer, charge_for_training(self.schedule, phase), "train")
-        started = time.monotonic()
         # Even if training fails, the weights are no longer the recorded ones.
         self.model.weights_changed()
-        key = writer.store.keys.read(writer.state.sealed_with or charge)
+        sealed_with = writer.state.sealed_with or charge
+        key = writer.store.keys.read(sealed_with)
         task = PhaseTask.of(phase, self.schedule, seen, self.parts.pool, self.units, key=key)
+        snapshots = SealedSnapshots.of(task, seen, self.folder, sealed_with, tell=self.parts.tell)
         if self.processes.count > 1:
-            self.processes.send(task.to_bytes(learner.weights()))
+            self.processes.send(task.to_bytes(learner.weights(), snapshots.newest()))
         with self._threads(self.processes.count):
             result = task.train(
-                learner, processes=self.processes, after_step=lambda step: fault_points.reached("train.step")
+                learner,
+                processes=self.processes,
+                snapshots=snapshots,
+                after_step=lambda step: fault_points.reached("train.step"),
             )
         fault_points.reached("train.trained")
         export_sha256 = self.model.export_hash(learner)
@@ -326,39 +328,13 @@ class Runner:
             sha256=digest(draft),
             export_sha256=export_sha256,
             engine=result.engine,
-            seconds=round(time.monotonic() - started, 3),
+            seconds=round(snapshots.seconds, 3),
             processes=result.processes,
         )
         # From here on nothing removes the draft, not even a failure: the fact may be committed nevertheless.
         writer.add(made)
         fault_points.reached("train.produced")
         return made
-
-    def _ask(self, writer: Writer, group: int) -> bool:
-        """Ask the oracle; False if it answers later. Answers that were given before it failed are kept."""
-        fault_points.reached("labels.asked")
-        pool, missing = self.parts.pool, writer.state.missing(group)
-        oracle: Oracle = self.parts.oracle
-        if group == 0 and writer.state.created.initial and pool.labels is not None:
-            # Records that were labelled from the start bring their own labels.
-            oracle = SimulatedOracle()
-        name, given = oracle_name(oracle), asked(oracle, missing, pool)
-        if given is None:
-            return False
-        answers: dict[str, Answer] = {}
-        questions = set(missing)
-        try:
-            for record_id, answer in pairs_of(oracle, given):
-                if record_id not in questions:
-                    raise BadData(f"The oracle {name} answered about {record_id!r}, which it was not asked about.")
-                # The checked value at once: the oracle may use one array for all of its answers.
-                answers[record_id] = read_answer(answer, record_id, pool.classes, pool.multi_label)
-        finally:
-            if answers:
-                fault_points.reached("labels.answered")
-                record_answers(writer, answers, source=name)
-                fault_points.reached("labels.recorded")
-        return bool(answers)
 
     def _must_evaluate(self, state: State) -> bool:
         if self.parts.evaluation is None or not state.trained:

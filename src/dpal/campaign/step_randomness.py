@@ -11,8 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from dpal.campaign import fault_points
-from dpal.campaign.files import sync_folder
-from dpal.campaign.layout import SEALED_KEYS
+from dpal.campaign.files import draft_of, overwrite, overwrite_and_remove, sync_folder
+from dpal.campaign.layout import SEALED_KEYS, snapshot_name
 from dpal.errors import DamagedCampaign
 from dpal.randomness import Randomness, SealedRandomness, SeededRandomness, new_key
 from dpal.randomness.sealed import KEY_BYTES
@@ -90,21 +90,26 @@ class SealedKeys:
         return key
 
     def erase(self, charge: int) -> None:
-        """Overwrite a key with zeros in place, then remove its file. Does nothing if there is no such file."""
+        """Overwrite a key with zeros in place, then remove its file. Does nothing if there is no such file.
+
+        What it has encrypted goes too: the snapshot of a phase, which is unreadable from the first moment of this.
+        """
         path = self._path(charge)
-        try:
-            with path.open("rb+") as file:
-                file.write(bytes(path.stat().st_size))
-                file.flush()
-                os.fsync(file.fileno())
-        except FileNotFoundError:
-            return
-        fault_points.reached("seal.overwritten")
-        path.unlink()
-        sync_folder(self.folder)
+        if overwrite(path):
+            fault_points.reached("seal.overwritten")
+            path.unlink()
+            sync_folder(self.folder)
+        snapshot = self.folder.parent / snapshot_name(charge)
+        for file in (snapshot, draft_of(snapshot)):
+            overwrite_and_remove(file)
+
+    def snapshots(self) -> set[int]:
+        """The charges that have a snapshot of their phase, or a draft of one."""
+        names = [path.name.lstrip(".").partition(".")[0] for path in self.folder.glob("*.snapshot*")]
+        return {int(name) for name in names if name.isdecimal()}
 
     def erase_all_but(self, needed: Collection[int]) -> None:
         """Erase what a process that died left behind: keys of recorded steps, and of charges never committed."""
-        for charge in self.charges():
+        for charge in {*self.charges(), *self.snapshots()}:
             if charge not in needed:
                 self.erase(charge)

@@ -113,7 +113,7 @@ def oracle_name(given: OracleLike) -> str:
     return getattr(oracle, "name", None) or import_path(oracle)
 
 
-def asked(oracle: Oracle, ids: Sequence[str], pool: Pool) -> object:
+def answers_of(oracle: Oracle, ids: Sequence[str], pool: Pool) -> object:
     """What an oracle answers when it is asked about these records. Its own errors are told as its own."""
     with _named(oracle):
         return oracle.ask(ids, pool)

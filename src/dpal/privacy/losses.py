@@ -161,9 +161,10 @@ def _gaussian_cells(mechanism: Mechanism, interval: float, q: float, noise: floa
 
 
 def cell_probabilities(x: Array) -> Array:
-    """Standard normal probabilities between neighbouring points, from the tail that keeps more digits."""
-    from_left, from_right = np.diff(scipy.special.ndtr(x)), -np.diff(scipy.special.ndtr(-x))
-    return np.where(x[1:] <= 0, from_left, from_right)
+    """Standard normal probabilities between neighbouring points that rise, from the tail that keeps more digits."""
+    middle = int(np.searchsorted(x[1:], 0.0, side="right"))
+    from_left, from_right = np.diff(scipy.special.ndtr(x[: middle + 1])), -np.diff(scipy.special.ndtr(-x[middle:]))
+    return np.concatenate([from_left, from_right])
 
 
 @loss_range.register

@@ -29,6 +29,7 @@ MOST_RECORDS = 1_000
 # The probability beyond TAIL_DEVIATIONS of a normal distribution.
 _LEAST_PROBABILITY = math.exp(-50)
 _MOST_ITERATIONS = 200
+_STRIDE = 32
 _CHUNK = 1 << 21
 
 
@@ -139,32 +140,45 @@ def _mixture_cells(mechanism: MixtureOfGaussians, interval: float) -> LossCells:
 
 
 def _outputs_at(log_excess: Array, log_weights: Array, noise: float) -> Array:
-    """Where log(Σ_{j≥1} w_j·exp(jx/noise − j²/2noise²)) has these values; −∞ where it has none."""
+    """Where log(Σ_{j≥1} w_j·exp(jx/noise − j²/2noise²)) has these rising values; −∞ where it has none."""
     outputs = np.full(len(log_excess), -np.inf)
     wanted = np.flatnonzero(log_excess > -np.inf)
     drawn = np.arange(1, len(log_weights) + 1)
     slopes, heights = drawn / noise, log_weights - drawn**2 / (2 * noise**2)
+    values = log_excess[wanted]
+    if len(values) > 2 * _STRIDE:
+        # Between the roots of every so many values, a straight line starts all others close to their own.
+        some = np.append(values[:-1:_STRIDE], values[-1])
+        start = np.interp(values, some, _newton(some, _right_of_root(some, slopes, heights), slopes, heights))
+    else:
+        start = _right_of_root(values, slopes, heights)
     size = max(1, _CHUNK // len(drawn))
-    for start in range(0, len(wanted), size):
-        chunk = wanted[start : start + size]
-        outputs[chunk] = _newton(log_excess[chunk], slopes, heights)
+    for first in range(0, len(wanted), size):
+        chunk = slice(first, first + size)
+        outputs[wanted[chunk]] = _newton(values[chunk], start[chunk], slopes, heights)
     return outputs
 
 
-def _newton(values: Array, slopes: Array, heights: Array) -> Array:
+def _right_of_root(values: Array, slopes: Array, heights: Array) -> Array:
+    """The smallest x at which one term alone has the value."""
+    return np.min((values[:, None] - heights) / slopes, axis=1)
+
+
+def _newton(values: Array, start: Array, slopes: Array, heights: Array) -> Array:
     """The x with log(Σ_j exp(heights_j + slopes_j·x)) equal to each value.
 
-    That function is convex and rising, and above each of its terms. So the smallest x at which one term alone has the
-    value is right of the root, and Newton's steps from there lead left, to the root and not beyond it.
+    That function is convex and rising. So whatever the start, Newton's first step leads right of the root, and all
+    others lead left, to the root and not beyond it.
     """
-    x = np.min((values[:, None] - heights) / slopes, axis=1)
+    x, left = start.copy(), np.arange(len(start))
     for _ in range(_MOST_ITERATIONS):
-        terms = heights + slopes * x[:, None]
+        terms = heights + slopes * x[left, None]
         highest = terms.max(axis=1)
         shares = np.exp(terms - highest[:, None])
         total = shares.sum(axis=1)
-        move = (highest + np.log(total) - values) * total / (shares @ slopes)
-        x = x - move
-        if np.all(np.abs(move) <= 1e-14 * np.maximum(1.0, np.abs(x))):
+        move = (highest + np.log(total) - values[left]) * total / (shares @ slopes)
+        x[left] -= move
+        left = left[np.abs(move) > 1e-14 * np.maximum(1.0, np.abs(x[left]))]
+        if not len(left):
             return x
     raise NumericalFailure("The losses of several records of one person could not be computed. Nothing was charged.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dpal.errors import InvalidArgument, NumericalFailure
 from dpal.privacy import checks
@@ -136,7 +136,9 @@ def direct_delta(campaign: PhasedCampaign, *, records: int, epsilon: float) -> f
     histories = direct_histories(campaign, checked_records(records))
     if histories is None:
         return 1.0
-    return _largest_delta(_direct_profiles(histories, _interval(records, epsilon)), epsilon)
+    interval = _interval(records, epsilon)
+    profiles = [profile for history in histories for profile in _direct_profiles(history, interval)]
+    return _largest_delta(profiles, epsilon)
 
 
 def _certified_curve(campaign: CampaignHistory, accounting: str, accountant: Accountant) -> Curve:
@@ -253,14 +255,19 @@ class _DirectProfile:
         return self.profile.epsilon(delta) + self.shift
 
 
-def _direct_profiles(histories: Sequence[CanonicalHistory], interval: float) -> tuple[_DirectProfile, ...]:
+class _DirectAccount(NamedTuple):
+    """What one history costs on a grid with this interval."""
+
+    epsilon: float
+    interval: float
+    profiles: tuple[_DirectProfile, ...]
+
+
+def _direct_profiles(history: CanonicalHistory, interval: float) -> tuple[_DirectProfile, ...]:
+    """In both directions."""
+    shift = _SHIFT * sum(times for _, times in history)
     return tuple(
-        _DirectProfile(
-            profile=privacy_profile(history, direction, interval),
-            shift=_SHIFT * sum(times for _, times in history),
-        )
-        for history in histories
-        for direction in Direction
+        _DirectProfile(profile=privacy_profile(history, direction, interval), shift=shift) for direction in Direction
     )
 
 
@@ -274,17 +281,27 @@ def _interval(records: int, epsilon: float) -> float:
 
 
 def _direct_epsilon(histories: Sequence[CanonicalHistory] | None, delta: float, records: int) -> float:
-    """The ε by the direct account, on a grid that is made finer until it fits the ε; infinity if there is none."""
+    """The ε by the direct account; infinity if there is none.
+
+    Every grid gives an ε that holds, and a finer one a smaller one. Only the history that costs most counts, so always
+    that one is refined whose ε is the largest, until its grid fits its ε.
+    """
     if histories is None:
         return math.inf
-    interval = _COARSE * records * DEFAULT_INTERVAL
+
+    def account(history: CanonicalHistory, interval: float) -> _DirectAccount:
+        profiles = _direct_profiles(history, interval)
+        return _DirectAccount(max(profile.epsilon(delta) for profile in profiles), interval, profiles)
+
+    accounts = {history: account(history, _COARSE * records * DEFAULT_INTERVAL) for history in histories}
     while True:
-        profiles = _direct_profiles(histories, interval)
-        epsilon = max(profile.epsilon(delta) for profile in profiles)
+        costliest = max(accounts, key=lambda history: accounts[history].epsilon)
+        epsilon, interval, _ = accounts[costliest]
         wanted = _interval(records, epsilon if math.isfinite(epsilon) else 0.0)
         if interval <= 2 * wanted:
             break
-        interval = max(wanted, interval / _COARSE)
+        accounts[costliest] = account(costliest, max(wanted, interval / _COARSE))
     if math.isinf(epsilon):
         return epsilon
+    profiles = [profile for each in accounts.values() for profile in each.profiles]
     return _evaluated(lambda at: _largest_delta(profiles, at), epsilon, delta)

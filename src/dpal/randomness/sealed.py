@@ -30,6 +30,14 @@ class SealedRandomness(Randomness):
         if len(self.key) != KEY_BYTES:
             raise InvalidArgument("the length of the key", len(self.key), f"{KEY_BYTES} bytes")
 
+    @property
+    def position(self) -> int:
+        """The number of calls so far, whatever their lengths."""
+        return self._calls
+
+    def go_to(self, position: int) -> None:
+        self._calls = position
+
     def bytes(self, count: int) -> bytes:
         self._calls += 1
         # The key has a fixed length, so key and counter cannot run together in two ways.

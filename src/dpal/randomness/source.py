@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from dpal.randomness.record_coins import RecordCoins
 # Bits of the first comparison of a coin; only one in 2**32 needs a second.
 _WORD = 32
 _KEY_BYTES = 32
+_PHILOX_WORDS = 8
 _SMALLEST_UNIT = Fraction(1, 10**12)
 
 
@@ -26,6 +28,15 @@ class Randomness(ABC):
     @abstractmethod
     def bytes(self, count: int) -> bytes:
         """So many random bytes."""
+
+    @property
+    def position(self) -> int:
+        """How far the stream has come. Only a stream whose bits can be had again has a position."""
+        raise TypeError(f"The bits of {type(self).__name__} cannot be had again, so it has no position.")
+
+    def go_to(self, position: int) -> None:
+        """Go on as a stream of the same key or seed does that has come this far."""
+        raise TypeError(f"The bits of {type(self).__name__} cannot be had again: it cannot go to {position}.")
 
     def words(self, count: int) -> NDArray[np.uint32]:
         """So many independent uniform 32-bit integers."""
@@ -151,3 +162,18 @@ class SeededRandomness(Randomness):
 
     def bytes(self, count: int) -> bytes:
         return self._generator.bytes(count)
+
+    @property
+    def position(self) -> int:
+        """In words of 32 bits. Philox makes four of 64 at a time, and numbers these blocks."""
+        state = cast("dict[str, Any]", self._generator.bit_generator.state)
+        begun = 4 * int(state["state"]["counter"][0]) - (4 - int(state["buffer_pos"]))
+        return 2 * begun - int(state["has_uint32"])
+
+    def go_to(self, position: int) -> None:
+        blocks, words = divmod(position, _PHILOX_WORDS)
+        generator = np.random.Generator(np.random.Philox(self.seed).advance(blocks))
+        # Of no bytes at all it would still take a word.
+        if words:
+            generator.bytes(4 * words)
+        object.__setattr__(self, "_generator", generator)

@@ -3,8 +3,8 @@
 Read in this order: `settings` (every setting, once), `loop` (one phase from top to bottom), `sampling` and `noise` (the
 two places where chance enters), `units` (people with several records), `sources` (records on the device), `learner`
 (what a campaign asks of training), then `engines` (how gradients are clipped by record or unit, fast). `augmentation`,
-`averaging`, `checkpoints`, `losses`, `optimizers`, `precision`, `prediction` and `progress` each do what their name
-says; `noise_kernel` is `noise` on a GPU.
+`averaging`, `checkpoints`, `losses`, `optimizers`, `phase_snapshot` (a phase in its middle), `precision`, `prediction`
+and `progress` each do what their name says; `noise_kernel` is `noise` on a GPU.
 """
 
 from importlib import import_module

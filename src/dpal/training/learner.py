@@ -27,6 +27,7 @@ from dpal.training.loop import PhaseResult, train_phase
 from dpal.training.losses import loss_for
 from dpal.training.onnx_export import export_onnx
 from dpal.training.optimizers import learning_rate_for
+from dpal.training.phase_snapshot import Snapshots
 from dpal.training.prediction import logits
 from dpal.training.processes import OneProcess, Processes
 from dpal.training.sampling import BLANK
@@ -137,6 +138,7 @@ class Learner:
         units: NDArray[np.int64] | None = None,
         processes: Processes | None = None,
         pool_size: int | None = None,
+        snapshots: Snapshots | None = None,
     ) -> PhaseResult:
         """One phase of the plan. `targets` has one row per record; only the rows of the groups are used.
 
@@ -163,6 +165,7 @@ class Learner:
                 units=units,
                 processes=processes,
                 pool_size=pool_size,
+                snapshots=snapshots,
             )
         if processes.count > 1:
             processes.require_same("their weights after the phase", hashlib.sha256(self.weights()).hexdigest())

@@ -25,6 +25,7 @@ from dpal.training.engines.fused_engine import FusedEngine
 from dpal.training.engines.synthetic_records import synthetic_like
 from dpal.training.noise import gaussian_noise
 from dpal.training.optimizers import optimizer_for
+from dpal.training.phase_snapshot import PhaseState, Snapshots
 from dpal.training.processes import OneProcess, Processes
 from dpal.training.progress import StepProgress, doing
 from dpal.training.sampling import BLANK, Positions, most_drawn, physical_rows, poisson_draw, seated
@@ -73,6 +74,7 @@ def train_phase(
     units: NDArray[np.int64] | None = None,
     processes: Processes | None = None,
     pool_size: int | None = None,
+    snapshots: Snapshots | None = None,
 ) -> PhaseResult:
     """Train for the phase's steps. `groups` holds the positions of each group's records, oldest first.
 
@@ -87,6 +89,8 @@ def train_phase(
     records, where the source holds only some of them.
 
     Several `processes` that are given the same, with randomness from the same key, train the same model together.
+
+    With `snapshots`, a phase that was interrupted goes on from the newest one, with the bits it would have had.
     """
     processes = processes or OneProcess()
     members = Units.of_single_records(len(source)) if units is None else Units.of_table(units, len(source))
@@ -124,14 +128,30 @@ def train_phase(
         )
         engine.compiled = False
     model.train()
-    seen, not_finite, warned = 0, torch.zeros((), dtype=torch.int64, device=device), False
+    state = PhaseState(
+        model=model,
+        optimizer=optimizer,
+        average=average,
+        randomness=randomness,
+        seats=seats,
+        not_finite=torch.zeros((), dtype=torch.int64, device=device),
+    )
+    snapshots, how = snapshots or Snapshots(), _bits_depend_on(engine, compute, device)
+    if (newest := snapshots.newest()) is not None:
+        snapshots.resumed_at(state.done if state.restore(newest, how) else None, phase.steps)
+        processes.require_same("where they go on from", str(state.done))
+        del newest
     with (
         batch_generators(device, key=key) as started,
         StepProgress(
-            description, phase.steps, batch_size=phase.expected_batch_size, later_records=later_records
+            description,
+            phase.steps,
+            batch_size=phase.expected_batch_size,
+            later_records=later_records,
+            begins_after=state.done,
         ) as progress,
     ):
-        for step in range(phase.steps):
+        for step in range(state.done, phase.steps):
             draw = poisson_draw(groups, phase.sampling_probabilities, randomness=randomness)
             batches = enumerate(seated(draw, rows, seats))
             share = processes.share([(number, places) for number, places in batches if (places != BLANK).any()])
@@ -145,9 +165,9 @@ def train_phase(
                 _add(total, clipped.gradients, grid)
                 broken = broken + clipped.not_finite.to(device)
             total, broken = processes.summed(total, broken)
-            seen, not_finite = seen + int((draw != BLANK).sum()), not_finite + broken
-            if step % _STEPS_BETWEEN_CHECKS == 0 and not warned:
-                warned = _warned_of_broken(seen, int(not_finite))
+            state.seen, state.not_finite = state.seen + int((draw != BLANK).sum()), state.not_finite + broken
+            if step % _STEPS_BETWEEN_CHECKS == 0 and not state.warned:
+                state.warned = _warned_of_broken(state.seen, int(state.not_finite))
             set_noisy_gradients(engine, total, phase, settings.max_grad_norm, randomness)
             optimizer.step()
             if average is not None:
@@ -155,11 +175,15 @@ def train_phase(
             progress.step()
             if (step + 1) % _STEPS_BETWEEN_CHECKS == 0 or step + 1 == phase.steps:
                 _stop_if_diverged(model, loss, sample, step)
+            state.done = step + 1
+            if state.done < phase.steps:
+                snapshots.offer(lambda: state.to_bytes(how))
             if after_step is not None:
                 after_step(step)
-    if not warned:
-        _warned_of_broken(seen, int(not_finite), at_the_end=True)
-    return PhaseResult(steps=phase.steps, engine=engine.name, processes=processes.count, not_finite=int(not_finite))
+    not_finite = int(state.not_finite)
+    if not state.warned:
+        _warned_of_broken(state.seen, not_finite, at_the_end=True)
+    return PhaseResult(steps=phase.steps, engine=engine.name, processes=processes.count, not_finite=not_finite)
 
 
 def _checked_groups(groups: Sequence[Sequence[int] | NDArray[np.integer]], units: Units | None) -> list[Positions]:
@@ -253,6 +277,13 @@ def _how(
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else torch.get_num_threads()
     sizes = (engine.name, engine.physical_records, engine.step_records)
     return f"{torch.__version__} {device.type} {where} {sizes} {phase} {settings} {compute.precision}"
+
+
+def _bits_depend_on(engine: ClippingEngine, compute: ComputeSettings, device: torch.device) -> str:
+    """What a phase may not change in its middle. Numbers of threads and processes may change: they only round."""
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    compiled = engine.compiled if isinstance(engine, FusedEngine) else None
+    return f"torch {torch.__version__}, numpy {np.__version__}, {where}, {engine.name}, {compiled}, {compute.precision}"
 
 
 def _augmented(

@@ -99,16 +99,19 @@ class StepProgress(Activity):
         *,
         batch_size: float,
         later_records: float = 0.0,
+        begins_after: int = 0,
         console: Console | None = None,
     ) -> None:
         super().__init__(words, steps, console=console)
         self.steps, self.batch_size, self.later_records = steps, batch_size, later_records
+        # Steps that were done before, by a process that died.
+        self.begins_after = self.done = begins_after
         self._first_ended = self._last_ended = 0.0
 
     def step(self) -> None:
         """Count one step. The speed shown is that of expected records: how many were drawn is private."""
         self._last_ended = time.monotonic()
-        if self.done == 0:
+        if self.done == self.begins_after:
             self._first_ended = self._last_ended
         self.advance()
 
@@ -116,9 +119,10 @@ class StepProgress(Activity):
         return f"step {self.done:,} of {self.steps:,}"
 
     def remarks(self) -> str:
-        if self.done < 2:
+        done_here = self.done - self.begins_after
+        if done_here < 2:
             return "warming up; the first step takes longer"
-        each = (self._last_ended - self._first_ended) / (self.done - 1)
+        each = (self._last_ended - self._first_ended) / (done_here - 1)
         left = (self.steps - self.done) * each
         later = self.later_records * each / self.batch_size
         speed = f"{self.batch_size / each:,.0f} records/s" if each > 0 else ""

@@ -13,6 +13,8 @@ from dpal.errors import InvalidArgument
 from dpal.privacy.campaign_history import CampaignHistory
 from dpal.privacy.mechanisms import Gaussian
 
+pytestmark = pytest.mark.exhaustive
+
 DELTA = 1e-5
 
 

@@ -7,6 +7,8 @@ from planted_bugs import PLANTED
 from dpal.audit.attack import QUICK
 from dpal.audit.lone_canary import LoneCanaryAttack
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_an_honest_step_stays_within_its_claim() -> None:
     for honest in (target(), target(unit="patient")):

@@ -7,6 +7,8 @@ from planted_bugs import PLANTED, PLANTED_IN_UNITS
 from dpal.audit.attack import QUICK, Effort
 from dpal.audit.many_canaries import CampaignAttack, ReplayAttack, TrainingAttack, UnitAttack
 
+pytestmark = pytest.mark.exhaustive
+
 KINDS = {kind.name: kind for kind in (TrainingAttack, CampaignAttack, ReplayAttack)}
 
 

@@ -20,7 +20,7 @@ from dpal.training.engines import fused_engine
 from dpal.training.engines.engine import ClippedSum, ClippingEngine
 
 FEW = replace(QUICK, looks=1100)
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"), pytest.mark.exhaustive]
 
 
 @cache

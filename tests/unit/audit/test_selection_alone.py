@@ -9,6 +9,8 @@ from planted_bugs import PLANTED, PLANTED_IN_CHOICES
 from dpal.audit.attack import QUICK, Effort, Target
 from dpal.audit.selection_alone import ChoiceAttack, CutAttack
 
+pytestmark = pytest.mark.exhaustive
+
 
 def with_cut(epsilon: float) -> Target:
     """A plan whose cut is replaced; only that cut is attacked, and its own ε is the claim."""

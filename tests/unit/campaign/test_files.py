@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from dpal.campaign.files import digest, draft_of, is_whole, put_in_place, write_draft, write_text, write_whole
+from dpal.campaign import files
+from dpal.campaign.files import (
+    digest,
+    draft_of,
+    is_whole,
+    overwrite,
+    overwrite_and_remove,
+    put_in_place,
+    write_draft,
+    write_text,
+    write_whole,
+)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
@@ -58,3 +69,21 @@ def test_what_is_missing_or_a_folder_is_not_whole(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert is_whole(tmp_path / "empty", empty)
     assert digest(tmp_path / "empty") == empty
+
+
+def test_overwriting_leaves_zeros_where_the_bytes_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # More than one piece, the last of them not whole.
+    monkeypatch.setattr(files, "_CHUNK", 16)
+    path = tmp_path / "secret"
+    path.write_bytes(b"s" * 50)
+    with path.open("rb") as still_open:
+        assert overwrite(path)
+        assert still_open.read() == bytes(50)
+    path.write_bytes(b"s" * 50)
+    with path.open("rb") as still_open:
+        overwrite_and_remove(path)
+        assert still_open.read() == bytes(50)
+    assert list(tmp_path.iterdir()) == []
+    assert not overwrite(path)
+    overwrite_and_remove(path)
+    assert list(tmp_path.iterdir()) == []

@@ -41,8 +41,9 @@ def task(finished: Campaign) -> PhaseTask:
 
 
 def test_it_arrives_as_it_was_sent(task: PhaseTask) -> None:
-    arrived, weights = PhaseTask.from_bytes(task.to_bytes(b"weights"))
-    assert weights == b"weights"
+    arrived, weights, snapshot = PhaseTask.from_bytes(task.to_bytes(b"weights"))
+    assert (weights, snapshot) == (b"weights", None)
+    assert PhaseTask.from_bytes(task.to_bytes(b"weights", b"snapshot"))[2] == b"snapshot"
     assert arrived.phase == task.phase
     assert (arrived.key, arrived.seed, arrived.withdrawn) == (task.key, 7, frozenset())
     assert (arrived.number, arrived.phases, arrived.later_records) == (1, 2, 0)

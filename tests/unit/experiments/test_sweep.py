@@ -64,6 +64,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return results
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda each: each.name)
 def test_every_run_is_complete(swept: Results, experiment) -> None:
     for row in experiment.rows:
@@ -86,6 +87,7 @@ def test_every_run_is_complete(swept: Results, experiment) -> None:
         assert len(document["selections"]) == (0 if at_random else queries)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda each: each.name)
 def test_every_table_has_every_row(swept: Results, experiment) -> None:
     table = table_of(experiment, swept, scale=SCALE)
@@ -94,6 +96,7 @@ def test_every_table_has_every_row(swept: Results, experiment) -> None:
     assert not any("not run" in cell for cells in table.rows for cell in cells)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "experiment", [each for each in EXPERIMENTS.values() if each.shows != PLANNING_TIME], ids=lambda each: each.name
 )
@@ -116,6 +119,7 @@ def _phases(swept: Results, run: Run) -> list:
     return document["phases"]
 
 
+@pytest.mark.exhaustive
 def test_selecting_the_top_takes_the_top(swept: Results) -> None:
     (row,) = [row for row in EXPERIMENTS["headline"].rows if row.name == "entropy-none"]
     (document,) = finished(swept, row, scale=SCALE, seeds=(1,))
@@ -126,17 +130,20 @@ def test_selecting_the_top_takes_the_top(swept: Results) -> None:
         assert sum(selection["histogram"]["taken"]) == selection["taken"]
 
 
+@pytest.mark.exhaustive
 def test_the_page_says_that_the_scale_is_small(swept: Results) -> None:
     assert "SMALLEST SCALE" in page_of(swept, scale=SCALE)
     assert "Not run yet" in page_of(swept)
 
 
+@pytest.mark.exhaustive
 def test_a_finished_run_is_not_repeated(swept: Results, tmp_path: Path) -> None:
     sweep = Sweep(folder=tmp_path, results=swept, scale=SCALE)
     assert set(sweep.run(EXPERIMENTS["headline"], seeds=(1,)).values()) == {"there already"}
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.exhaustive
 def test_a_result_of_other_settings_is_refused(swept: Results, tmp_path: Path) -> None:
     from dpal.errors import BadData
 

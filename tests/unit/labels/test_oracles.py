@@ -11,7 +11,7 @@ from dpal.campaign.campaign import Campaign
 from dpal.data import Pool, from_arrays
 from dpal.data.records import TextRecords
 from dpal.errors import InvalidArgument, OracleFailed
-from dpal.labels.oracles import CallableOracle, SimulatedOracle, as_oracle, asked, oracle_code, oracle_name
+from dpal.labels.oracles import CallableOracle, SimulatedOracle, answers_of, as_oracle, oracle_code, oracle_name
 from dpal.reports.certificate import certificate_of
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, 1, 8, 8), dtype=np.uint8)
@@ -124,4 +124,4 @@ def test_an_oracle_that_cannot_be_asked_says_so() -> None:
             raise ConnectionRefusedError(111, "Connection refused")
 
     with pytest.raises(OracleFailed, match=r"The oracle away failed: ConnectionRefusedError: .*Connection refused"):
-        asked(Away(), ["x"], text_pool())
+        answers_of(Away(), ["x"], text_pool())

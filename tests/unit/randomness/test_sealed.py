@@ -48,3 +48,15 @@ def test_its_coins_and_numbers_are_fair() -> None:
     assert rate_is(int(coins.sum()), len(coins), 1 / 3)
     numbers = source.integers(10, 300_000)
     assert counts_are(np.bincount(numbers, minlength=10).tolist(), [0.1] * 10)
+
+
+@pytest.mark.parametrize("before", [[], [0], [3], [4, 4], [7, 16, 1], [32], [33], [5, 5000]])
+def test_another_stream_of_the_same_key_goes_on_from_a_position(before: list[int]) -> None:
+    first, second = SealedRandomness(KEY), SealedRandomness(KEY)
+    for count in before:
+        first.bytes(count)
+    first.coins(Fraction(1, 3), 10)
+    second.bytes(3)
+    second.go_to(first.position)
+    assert second.position == first.position
+    assert [first.bytes(count) for count in (1, 40, 7)] == [second.bytes(count) for count in (1, 40, 7)]

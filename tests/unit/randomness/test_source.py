@@ -53,3 +53,21 @@ def test_secure_bits_are_secure_and_every_other_source_is_not_unless_it_says_so(
     assert not seeded().is_secure
     assert not Randomness.is_secure
     assert len(SecureRandomness().bytes(100)) == 100
+
+
+@pytest.mark.parametrize("before", [[], [4], [8, 4], [28], [32], [36], [7, 7, 16], [1, 4000, 3], [64 * 100]])
+def test_another_stream_of_the_same_seed_goes_on_from_a_position(before: list[int]) -> None:
+    first, second = seeded(), seeded()
+    for count in before:
+        first.bytes(count)
+    second.bytes(20)
+    second.go_to(first.position)
+    assert second.position == first.position == sum(-(-count // 4) for count in before)
+    assert [first.bytes(count) for count in (1, 40, 7)] == [second.bytes(count) for count in (1, 40, 7)]
+
+
+def test_entropy_that_cannot_be_had_again_has_no_position() -> None:
+    with pytest.raises(TypeError, match="cannot be had again"):
+        _ = SecureRandomness().position
+    with pytest.raises(TypeError, match="cannot be had again"):
+        SecureRandomness().go_to(3)

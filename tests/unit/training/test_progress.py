@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 import time
@@ -51,6 +52,20 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     # 60 steps' worth of records are still to come, at 0.7 s or a little more each.
     assert "records/s, 1 s left, 4" in lines[-1]
     assert lines[-1].endswith("for all phases")
+
+
+def test_a_phase_that_begins_in_its_middle_counts_and_measures_from_there() -> None:
+    with StepProgress(
+        "phase 1", 1200, batch_size=10.0, begins_after=1140, console=Console(file=io.StringIO())
+    ) as shown:
+        assert shown.line() == "phase 1: step 1,140 of 1,200, warming up; the first step takes longer"
+        for _ in range(4):
+            shown.step()
+            time.sleep(0.1)
+        # Three steps of 0.1 s each are measured, and 56 are left.
+        assert "step 1,144 of 1,200" in shown.line()
+        (left,) = re.findall(r", (\d+) s left", shown.line())
+        assert 5 <= int(left) <= 30
 
 
 def test_the_innermost_of_several_is_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
