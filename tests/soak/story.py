@@ -23,7 +23,7 @@ from dpal.campaign import sealed_snapshot
 
 MOST_ROUNDS = 120
 # How often nothing is done to a command, files are damaged instead, or two processes come at once.
-UNDISTURBED, DAMAGED, TWO = 0.08, 0.2, 0.06
+UNDISTURBED, DAMAGED, TWO = 0.03, 0.3, 0.04
 OUTCOMES = {0: "done", 1: "unexpected error", 2: "refused", 3: "waiting", 4: "busy", 5: "damage found", 6: "at chance"}
 OUTCOMES |= {KILLED: "killed", TERMINATED: "ended by SIGTERM", INTERRUPTED: "stopped", -6: "aborted", -11: "aborted"}
 
@@ -72,7 +72,7 @@ class Story:
         self.chance, self.told, self.template, self.workspace = chance, told, given, workspace
         self.most = most
         # Phases are short: in half of the stories their middle is written after every step.
-        sealed_snapshot.SECONDS_BETWEEN = chance.choice([0.0, sealed_snapshot.SECONDS_BETWEEN or 300.0])
+        sealed_snapshot.SECONDS_BETWEEN = chance.choice([0.0, 300.0])
         sealed_snapshot.LARGEST_SHARE = 1e9
         self.tables = place / "tables"
         for folder in (workspace.folder / "story", place / "scratch", self.tables):
@@ -152,7 +152,7 @@ class Story:
         elif self.chance.random() < TWO:
             ended = self._two_at_once(words)
         else:
-            ended = self._disturbed(words, seconds=0.35 if words[0] == "run" else 0.08)
+            ended = self._disturbed(words, seconds=0.25 if words[0] == "run" else 0.08)
         if ended.code == 0 and acknowledged:
             self.observer.acknowledged |= acknowledged
         return ended
