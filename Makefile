@@ -13,6 +13,7 @@ help:
 	@echo "make test-all  the same, and all that takes long; CI runs it"
 	@echo "make test-label-studio  install Label Studio (1 GB) and label whole campaigns in it"
 	@echo "make test-processes  kill one of several processes at ten random points"
+	@echo "make soak    10,000 random faults over whole campaigns, resumable (FAULTS=…, WORKERS=2, SEED=… tells one story)"
 	@echo "make test-scale  install Ray and an S3 server (1 GB) and run what needs them"
 	@echo "make check   set up and check format, lint and types"
 	@echo "make bench   set up and run every benchmark, quickly"
@@ -75,6 +76,12 @@ test-label-studio: $(READY) browser
 .PHONY: test-processes
 test-processes: $(READY)
 	DPAL_KILLS=10 $(BIN)/python -m pytest tests/faults/test_processes.py
+
+# Random faults over whole campaigns, a tenth of a second each. Started again, it goes on; build/soak.jsonl has a line for each story.
+FAULTS ?= 10000
+.PHONY: soak
+soak: $(READY)
+	$(BIN)/python tests/soak/soak.py --faults $(FAULTS) --workers $(WORKERS) --json build/soak.json $(if $(SEED),--seed $(SEED))
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs

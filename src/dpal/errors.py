@@ -68,6 +68,10 @@ class LabelStudioFailed(DpalError):
     """A Label Studio server that cannot be reached or refuses; the message says what to do. No answer is lost."""
 
 
+class OracleFailed(DpalError):
+    """The oracle, which is not dpal's code, raised an error of its own. Answers that it gave before are kept."""
+
+
 class MissingPackage(DpalError):
     """An optional package is not installed; the message has the command that installs it."""
 

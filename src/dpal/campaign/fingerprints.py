@@ -139,7 +139,8 @@ class Contents:
             named = None if None in units else units
             contents = Contents(ids=ids, fingerprints=prints, stamps=stamps, key=key, units=named)
             unchanged = contents.hash() == expected
-        except (sqlite3.Error, ValueError, TypeError) as error:
+        except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+            # The last two: cells of a damaged page that are empty or of another type.
             raise _damaged(path) from error
         if not unchanged:
             raise _damaged(path)

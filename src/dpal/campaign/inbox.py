@@ -4,9 +4,10 @@
 a number, until the writer takes them into the campaign's facts. Entries are only ever added.
 """
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from typing import Any, cast
 
 from dpal.campaign import fault_points
 from dpal.campaign.layout import INBOX
-from dpal.errors import CampaignBusy, DamagedCampaign, InvalidArgument
+from dpal.errors import CampaignBusy, DamagedCampaign, DpalError, InvalidArgument
 
 _BUSY_SECONDS = 10.0
 # "dpin" in ASCII.
@@ -29,6 +30,8 @@ _SCHEMA = (
     "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are only added'); END",
     "CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are only added'); END",
 )
+# In a table of their own: an inbox that an earlier version made has none for its first entries.
+_CHECKS = "CREATE TABLE IF NOT EXISTS checks (number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,8 @@ class Inbox:
                     newest = connection.execute("SELECT max(number) FROM entries").fetchone()[0] or 0
                     row = (max(newest, above) + 1, datetime.now(UTC).isoformat(timespec="milliseconds"), person, text)
                     connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (*row[:3], key, text))
+                    connection.execute(_CHECKS)
+                    connection.execute("INSERT INTO checks VALUES (?, ?)", (row[0], _check(row)))
                 elif row[3] != text:
                     raise InvalidArgument("the key", key, "new for a new answer: this one was used for another answer")
                 fault_points.reached("inbox.in-transaction")
@@ -94,9 +99,12 @@ class Inbox:
         with self._open() as connection:
             if not _has_tables(connection, self.path):
                 return []
+            # Both as of one moment.
+            connection.execute("BEGIN")
             rows = connection.execute(
                 "SELECT number, at, person, body FROM entries WHERE number > ? ORDER BY number", (number,)
             ).fetchall()
+            _require_unchanged(rows, _checks(connection, number), self.path)
             return [_entry(row) for row in rows]
 
     def newest(self) -> int:
@@ -126,7 +134,9 @@ class Inbox:
             raise OSError(
                 f"{self.path}: {error}. Is the disk full or the folder read-only? The answer was not saved."
             ) from error
-        except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
+        except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+            if isinstance(error, DpalError):
+                raise
             why = error.sqlite_errorname if isinstance(error, sqlite3.DatabaseError) else "an entry cannot be read"
             # Not chained: the library's own error would quote a private answer.
             raise DamagedCampaign(
@@ -149,6 +159,29 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
     if not _has_tables(connection, path):
         for statement in _SCHEMA:
             connection.execute(statement)
+
+
+def _check(row: Sequence[object]) -> str:
+    """What shows that an entry is as it was saved."""
+    return hashlib.sha256("\n".join(str(cell) for cell in row[:4]).encode()).hexdigest()
+
+
+def _checks(connection: sqlite3.Connection, after: int) -> dict[int, str]:
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'checks'").fetchone() is None:
+        return {}
+    return dict(connection.execute("SELECT number, sha256 FROM checks WHERE number > ?", (after,)))
+
+
+def _require_unchanged(rows: Sequence[tuple[int, str, str, str]], checks: Mapping[int, str], path: Path) -> None:
+    """Refuse entries that are lost, or of which a bit has changed on the disk: an answer would be another one."""
+    known = {row[0]: _check(row) for row in rows}
+    # An entry without a checksum is from an earlier version, which may still be serving.
+    for number, check in sorted(checks.items()):
+        if known.get(number) != check:
+            raise DamagedCampaign(
+                f"{path} is damaged (entry {number} is not as it was saved). Restore it from a backup. Nothing was "
+                "changed."
+            )
 
 
 def _entry(row: tuple[int, str, str, str]) -> Entry:

@@ -93,15 +93,15 @@ def request_stop(folder: Path) -> bool:
 
 
 def _write(path: Path, started: float) -> None:
-    document = {
-        "process": os.getpid(),
-        "machine": platform.node(),
-        "since": started,
-        "at": time.time(),
-        "lines": lines_now(),
-    }
-    draft = path.with_name(f".{path.name}.draft")
-    # A full disk or a folder that was moved away is not this file's to complain about.
-    with suppress(OSError):
+    # A full disk, a folder that was moved away or too little memory is not this file's to complain about.
+    with suppress(OSError, MemoryError):
+        document = {
+            "process": os.getpid(),
+            "machine": platform.node(),
+            "since": started,
+            "at": time.time(),
+            "lines": lines_now(),
+        }
+        draft = path.with_name(f".{path.name}.draft")
         draft.write_text(json.dumps(document), encoding="utf-8")
         draft.replace(path)

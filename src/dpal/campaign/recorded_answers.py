@@ -11,7 +11,7 @@ from dpal.data import Pool
 from dpal.errors import BadData
 from dpal.labels.answers import Answer, read_answer
 from dpal.labels.label_files import labels_refused
-from dpal.labels.oracles import Oracle, SimulatedOracle, oracle_name, pairs_of
+from dpal.labels.oracles import Oracle, SimulatedOracle, answers_of, oracle_name, pairs_of
 from dpal.labels.people import Opinion
 
 
@@ -55,7 +55,7 @@ def ask_oracle(writer: Writer, group: int, oracle: Oracle, pool: Pool) -> bool:
     if group == 0 and writer.state.created.initial and pool.labels is not None:
         # Records that were labelled from the start bring their own labels.
         oracle = SimulatedOracle()
-    name, given = oracle_name(oracle), oracle.ask(missing, pool)
+    name, given = oracle_name(oracle), answers_of(oracle, missing, pool)
     if given is None:
         return False
     answers: dict[str, Answer] = {}

@@ -33,7 +33,8 @@ def noted_newest(folder: Path) -> NewestFact:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return NewestFact(int(document["number"]), str(document["hash"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    # Not every OSError: a disk that fails now, or a user who may not read, is no damage.
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise DamagedCampaign(f"{path} is missing or damaged. {_RESTORE}") from error
 
 

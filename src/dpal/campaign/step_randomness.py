@@ -15,8 +15,10 @@ from dpal.campaign.files import draft_of, overwrite, overwrite_and_remove, sync_
 from dpal.campaign.layout import SEALED_KEYS, snapshot_name
 from dpal.errors import DamagedCampaign
 from dpal.randomness import Randomness, SealedRandomness, SeededRandomness, new_key
+from dpal.randomness.sealed import KEY_BYTES
 
 _SUFFIX = ".key"
+_CHECK_BYTES = 8
 
 
 def fresh_key(seed: int | None, charge: int, withdrawn: int = 0) -> bytes:
@@ -35,6 +37,11 @@ def randomness_of(key: bytes, seed: int | None) -> Randomness:
     if seed is None:
         return SealedRandomness(key)
     return SeededRandomness(seed=int.from_bytes(key, "little"), nothing_is_private=True)
+
+
+def _check(key: bytes) -> bytes:
+    """A checksum, erased together with its key."""
+    return hashlib.sha256(b"dpal key" + key).digest()[:_CHECK_BYTES]
 
 
 class SealedKeys:
@@ -59,23 +66,26 @@ class SealedKeys:
         self.erase(charge)
         handle = os.open(self._path(charge), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(key)
+            file.write(key + _check(key))
             file.flush()
             os.fsync(file.fileno())
         sync_folder(self.folder)
         fault_points.reached("seal.written")
 
     def read(self, charge: int) -> bytes:
-        """The key of a charge."""
+        """The key of a charge. A damaged one is refused: with it, the same charge would pay for another step."""
         try:
-            key = self._path(charge).read_bytes()
+            content = self._path(charge).read_bytes()
         except FileNotFoundError:
-            key = b""
-        if not any(key):
+            content = b""
+        key, check = content[:KEY_BYTES], content[KEY_BYTES:]
+        # Earlier versions wrote keys without a checksum.
+        is_whole = len(key) == KEY_BYTES and check in (b"", _check(key))
+        if not is_whole or not any(key):
             raise DamagedCampaign(
-                f"The sealed key of the step that was charged is not in {self.folder}, so the step cannot be repeated "
-                "as it was. Restore the whole folder from its newest backup. A training phase can also be given up: "
-                f"dpal give-up {self.folder.parent}. Nothing was changed."
+                f"The sealed key of the step that was charged is not in {self.folder}, or is damaged, so the step "
+                "cannot be repeated as it was. Restore the whole folder from its newest backup. A training phase can "
+                f"also be given up: dpal give-up {self.folder.parent}. Nothing was changed."
             )
         return key
 

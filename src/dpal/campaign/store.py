@@ -4,7 +4,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,9 +65,10 @@ class Store:
             raise DamagedCampaign(f"{folder} is not a campaign: it has no {DATABASE}. Make one with dpal init.")
         # A reader may have to roll back what a killed writer left half done, so it opens for writing if it can.
         mode = "rw" if os.access(folder, os.W_OK) and os.access(self.path, os.W_OK) else "ro"
-        self._connection = sqlite3.connect(
-            f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
-        )
+        with self._readable():
+            self._connection = sqlite3.connect(
+                f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+            )
         # Texts are decoded here: the library's own errors would quote private answers.
         self._connection.text_factory = bytes
         try:
@@ -83,8 +84,7 @@ class Store:
         path = folder / DATABASE
         # Only the owner may read labels.
         path.touch(mode=0o600)
-        connection = sqlite3.connect(path, isolation_level=None)
-        try:
+        with _in_words(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
             # No write-ahead log: the newest facts would be in a second file, which can get lost or stay behind.
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.executescript(
@@ -92,8 +92,6 @@ class Store:
                 f"{_SCHEMA} COMMIT;"
             )
             connection.execute("INSERT INTO secret VALUES (?)", (secret,))
-        finally:
-            connection.close()
 
     def _check(self) -> None:
         """Refuse a damaged file, another program's, or a newer dpal's, before anything is written."""
@@ -123,22 +121,8 @@ class Store:
         names = {row[0].decode() for row in self._connection.execute("SELECT name FROM sqlite_schema")}
         return not {"facts", "secret", "facts_stay", "facts_remain"} <= names
 
-    @contextmanager
-    def _readable(self) -> Generator[None]:
-        """Translate sqlite3 errors."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                raise CampaignBusy(
-                    f"Another process has kept {self.path} locked for {_BUSY_SECONDS:g} seconds. Nothing was changed; "
-                    "try again."
-                ) from error
-            raise OSError(
-                f"{self.path}: {error}. Is the disk full or the folder read-only? Nothing was recorded."
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise DamagedCampaign(f"{self.path} is damaged ({error.sqlite_errorname}). {_RESTORE}") from error
+    def _readable(self) -> AbstractContextManager[None]:
+        return _in_words(self.path)
 
     def recorded(self, *, after: Recorded | None = None) -> list[Recorded]:
         """All facts in order, or only those after one that was read before. A broken chain is refused."""
@@ -221,6 +205,21 @@ class Store:
 
 
 _RESTORE = "Nothing was changed. Restore the campaign's folder from a backup; a damaged record must not be guessed at."
+
+
+@contextmanager
+def _in_words(path: Path) -> Generator[None]:
+    """Translate sqlite3 errors."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise CampaignBusy(
+                f"Another process has kept {path} locked for {_BUSY_SECONDS:g} seconds. Nothing was changed; try again."
+            ) from error
+        raise OSError(f"{path}: {error}. Is the disk full or the folder read-only? Nothing was recorded.") from error
+    except sqlite3.DatabaseError as error:
+        raise DamagedCampaign(f"{path} is damaged ({error.sqlite_errorname}). {_RESTORE}") from error
 
 
 def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:

@@ -1,9 +1,10 @@
 """The command line: parse, call, print. `app` is the program; every other module adds its commands to it.
 
-Exit codes: 0 done, 1 unexpected, 2 wrong input, 3 waiting for labels, 4 another process is writing, 5 damaged or not
-verified, 6 stopped because a model is no better than chance, 130 stopped with Ctrl-C.
+Exit codes: 0 done, 1 unexpected or not enough memory, 2 wrong input, 3 waiting for labels, 4 another process is
+writing, 5 damaged or not verified, 6 stopped because a model is no better than chance, 130 stopped with Ctrl-C.
 """
 
+import os
 import sys
 
 from rich.console import Console
@@ -25,7 +26,7 @@ from dpal.cli import (
     rehearse,
     serve,
 )
-from dpal.cli.app import BUSY, DAMAGED, WRONG_INPUT, app
+from dpal.cli.app import BUSY, DAMAGED, STOPPED, UNEXPECTED, WRONG_INPUT, app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
 from dpal.imports import missing_package
 
@@ -67,6 +68,32 @@ def run() -> None:
     except OSError as error:
         _say(error)
         sys.exit(WRONG_INPUT)
+    except KeyboardInterrupt:
+        # While commands are put together; later each of them says by itself how to go on.
+        os.write(2, b"Stopped. Nothing is lost.\n")
+        sys.exit(STOPPED)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        # Nothing else: printing with colours takes more memory than there may be.
+        os.write(2, _NO_MEMORY)
+        sys.exit(UNEXPECTED)
+
+
+_NO_MEMORY = (
+    b"error: There is not enough memory. What was recorded is safe, and the same command can be run again: with more "
+    b"memory, or while training with a smaller training.max_physical_batch_size (dpal give-up, --set).\n"
+)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Python's own error, or torch's: it has a class of its own on a GPU, and only a message on a CPU."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+        or "can't start new thread" in str(error)
+    )
 
 
 def _say(error: Exception) -> None:

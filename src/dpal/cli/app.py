@@ -9,8 +9,8 @@ import typer
 from dpal import __version__
 from dpal.errors import DpalError, InvalidArgument
 
-# Exit codes besides 0 for done and 1 for the unexpected.
-WRONG_INPUT, WAITING, BUSY, DAMAGED, AT_CHANCE, STOPPED = 2, 3, 4, 5, 6, 130
+# Exit codes besides 0 for done.
+UNEXPECTED, WRONG_INPUT, WAITING, BUSY, DAMAGED, AT_CHANCE, STOPPED = 1, 2, 3, 4, 5, 6, 130
 
 # How a warning looks.
 WARNING = "bold yellow"

@@ -6,13 +6,14 @@ promised. So certificates name it, as they do models and acquisition functions: 
 record by itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias, cast
 
 from dpal.data import Pool
 from dpal.data.records import TextRecords
-from dpal.errors import BadData, InvalidArgument
+from dpal.errors import BadData, DpalError, InvalidArgument, OracleFailed
 from dpal.imports import import_path, named
 from dpal.labels.answers import SKIPPED
 
@@ -112,13 +113,40 @@ def oracle_name(given: OracleLike) -> str:
     return getattr(oracle, "name", None) or import_path(oracle)
 
 
+def answers_of(oracle: Oracle, ids: Sequence[str], pool: Pool) -> object:
+    """What an oracle answers when it is asked about these records. Its own errors are told as its own."""
+    with _named(oracle):
+        return oracle.ask(ids, pool)
+
+
+@contextmanager
+def _named(oracle: Oracle) -> Generator[None]:
+    """Errors of code that is not dpal's as one sentence that says whose they are."""
+    try:
+        yield
+    except (DpalError, MemoryError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise OracleFailed(
+            f"The oracle {oracle_name(oracle)} failed: {type(error).__name__}{f': {said}' if said else ''}. Answers "
+            "that it gave before are kept. Mend it, and run again: it is asked about the others."
+        ) from error
+
+
+def _one_by_one(oracle: Oracle, given: Iterable[object]) -> Iterator[object]:
+    """What an oracle that answers one after the other says."""
+    with _named(oracle):
+        yield from given
+
+
 def pairs_of(oracle: Oracle, given: object) -> Iterable[tuple[str, object]]:
     """The pairs of id and answer that an oracle returned, as a mapping or one after the other."""
     if isinstance(given, Mapping):
         given = cast("Mapping[str, object]", given).items()
     if not isinstance(given, Iterable):
         raise _not_pairs(oracle, given)
-    for pair in cast("Iterable[object]", given):
+    for pair in _one_by_one(oracle, cast("Iterable[object]", given)):
         if not isinstance(pair, tuple) or len(cast("tuple[object, ...]", pair)) != 2:
             raise _not_pairs(oracle, pair)
         yield cast("tuple[str, object]", pair)

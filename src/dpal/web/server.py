@@ -1,8 +1,10 @@
 """The server: what is served where, under which addresses, and the links that people are given."""
 
+import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -149,6 +151,23 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
+@contextmanager
+def stopped_by_ctrl_c(server: uvicorn.Server) -> Generator[None]:
+    """Ctrl-C is how a server is stopped, also where it has just begun: uvicorn hears it only once it listens."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def serve(
     folders: Sequence[Path],
     *,
@@ -183,9 +202,9 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=5,
         )
-        ready(access, address)
-        # Ctrl-C is how a server is stopped: uvicorn ends its connections, and raises it again.
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        with stopped_by_ctrl_c(server):
+            ready(access, address)
+            server.run(sockets=[listening])
     finally:
         listening.close()

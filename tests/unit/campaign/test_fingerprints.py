@@ -281,3 +281,19 @@ def test_fingerprints_are_released_nowhere(tmp_path: Path) -> None:
         assert not any(fingerprint.hex() in text or repr(fingerprint) in text for text in shown)
     released = [tmp_path / "model.safetensors", *(tmp_path / "c/checkpoints").iterdir()]
     assert not any(fingerprint in path.read_bytes() for fingerprint in contents.fingerprints for path in released)
+
+
+def test_a_zeroed_block_of_the_contents_is_damage_in_words(tmp_path: Path) -> None:
+    """Wherever it lies: SQLite reads some of such files and finds cells that are empty."""
+    folder = linear_campaign(tmp_path / "c").folder
+    path, whole = folder / CONTENTS, (folder / CONTENTS).read_bytes()
+    refused = 0
+    for start in range(0, len(whole), 512):
+        content = bytearray(whole)
+        content[start : start + 512] = bytes(512)
+        path.write_bytes(content)
+        try:
+            Campaign(folder).contents()
+        except DamagedCampaign:
+            refused += 1
+    assert refused >= 5

@@ -3,6 +3,7 @@
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,34 @@ def test_an_entry_that_cannot_be_read_is_damage_and_is_not_quoted(tmp_path: Path
     inbox.add({"answer": "private"}, person="A", key="k", above=0)
     content = inbox.path.read_bytes()
     inbox.path.write_bytes(content.replace(b'{"answer": "private"}', b'{"answer: "private"}}'))
-    with pytest.raises(DamagedCampaign, match="an entry cannot be read") as error:
+    with pytest.raises(DamagedCampaign, match=r"entry 1 is not as it was saved") as error:
         inbox.after(0)
     assert "private" not in str(error.value) and error.value.__cause__ is None
+
+
+def test_an_entry_that_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
+    """One bit makes another answer of it, and SQLite does not notice."""
+    inbox = Inbox(tmp_path)
+    add(inbox, answer=1)
+    whole = inbox.path.read_bytes()
+    place = whole.index(b'"answer": 1') + len(b'"answer": ')
+    inbox.path.write_bytes(whole[:place] + b"0" + whole[place + 1 :])
+    with pytest.raises(DamagedCampaign, match=r"entry 1 is not as it was saved.*backup"):
+        inbox.after(0)
+    # Wherever a block of zeros lies, it is found, or nothing is different.
+    for start in range(0, len(whole), 512):
+        inbox.path.write_bytes(whole[:start] + bytes(512) + whole[start + 512 :])
+        try:
+            assert [entry.body["answer"] for entry in inbox.after(0)] == [1]
+        except (DamagedCampaign, OSError):
+            continue
+
+
+def test_entries_of_an_earlier_version_have_no_checksum(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    add(inbox, "key-00000001", answer=1)
+    with closing(sqlite3.connect(inbox.path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE checks")
+    assert [entry.body["answer"] for entry in inbox.after(0)] == [1]
+    add(inbox, "key-00000002", answer=0)
+    assert [entry.body["answer"] for entry in inbox.after(0)] == [1, 0]

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -67,3 +68,9 @@ def test_what_a_dead_process_left_is_not_believed(tmp_path: Path, document) -> N
         document |= {"machine": platform.node(), "since": 0.0, "lines": []}
     (tmp_path / PROGRESS).write_text(json.dumps(document))
     assert progress_of(tmp_path) is None and not request_stop(tmp_path)
+
+
+def test_too_little_memory_is_not_its_business(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with patch("dpal.campaign.progress_file.lines_now", side_effect=MemoryError), reporting_progress(tmp_path):
+        assert progress_of(tmp_path) is None
+    assert capfd.readouterr().err == ""

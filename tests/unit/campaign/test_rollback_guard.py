@@ -1,6 +1,7 @@
 """A database from an older backup is noticed, and one that is ahead of the note is not an error."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from small_facts import charged_selection, created, recorded, selected
@@ -43,3 +44,11 @@ def test_a_missing_or_damaged_note_is_never_taken_for_no_note(tmp_path: Path, co
         (tmp_path / ROLLBACK_GUARD).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(DamagedCampaign, match=r"campaign\.head is missing or damaged"):
         noted_newest(tmp_path)
+
+
+def test_a_note_that_cannot_be_read_now_is_not_called_damaged(tmp_path: Path) -> None:
+    """A failing disk, or a user who may not read it: nothing has to be restored."""
+    note_newest(tmp_path, FACTS[0])
+    for error in (PermissionError(13, "Permission denied"), OSError(5, "Input/output error")):
+        with patch.object(Path, "read_text", side_effect=error), pytest.raises(type(error), match=error.strerror):
+            noted_newest(tmp_path)

@@ -113,7 +113,7 @@ def test_erasing_overwrites_the_bytes_where_they_lie(tmp_path: Path) -> None:
     keys.write(7, b"k" * 32)
     with (tmp_path / "seals/7.key").open("rb") as still_open:
         keys.erase(7)
-        assert still_open.read() == bytes(32)
+        assert not any(still_open.read())
     assert keys.charges() == []
     keys.erase(7)
 
@@ -123,11 +123,28 @@ def test_the_key_of_a_charge_that_was_never_committed_is_replaced_and_overwritte
     keys.write(7, b"k" * 32)
     with (tmp_path / "seals/7.key").open("rb") as orphan:
         keys.write(7, b"l" * 32)
-        assert orphan.read() == bytes(32)
+        assert not any(orphan.read())
     assert keys.read(7) == b"l" * 32
 
 
-@pytest.mark.parametrize("content", [None, b"", bytes(32)])
+def test_a_damaged_key_is_never_used(tmp_path: Path) -> None:
+    """With another key, the same charge would pay for a second step."""
+    keys = SealedKeys(tmp_path)
+    keys.write(7, b"k" * 32)
+    path = tmp_path / "seals/7.key"
+    whole = path.read_bytes()
+    flipped = [bytes([*whole[:place], whole[place] ^ 1, *whole[place + 1 :]]) for place in range(len(whole))]
+    torn = [whole[:length] for length in range(len(whole)) if length != 32]
+    for content in (*flipped, *torn, whole + b"x"):
+        path.write_bytes(content)
+        with pytest.raises(DamagedCampaign, match=r"or is damaged.*backup.*Nothing was changed"):
+            keys.read(7)
+    # As an earlier version wrote it.
+    path.write_bytes(whole[:32])
+    assert keys.read(7) == b"k" * 32
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(32), bytes(40)])
 def test_a_missing_or_erased_key_is_never_used(tmp_path: Path, content: bytes | None) -> None:
     keys = SealedKeys(tmp_path)
     keys.write(7, b"k" * 32)

@@ -2,9 +2,12 @@
 
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from small_facts import charged_selection, created, selected
@@ -118,3 +121,22 @@ def test_answers_are_recorded_with_their_own_types(store: Store) -> None:
     answers = {"a": 1, "b": "skip", "c": (0.0, 1.0)}
     entries = added(store, created(), Answered(source="x", answers=answers))
     assert store.recorded()[1].fact.answers == answers == entries[1].fact.answers
+
+
+def test_a_database_that_cannot_be_opened_or_made_is_said_in_words(tmp_path: Path, store: Store) -> None:
+    """By another user, or on a full disk: no damage, and nothing that SQLite alone would say."""
+    code = (
+        "import os, resource, sys; from pathlib import Path; from dpal.campaign.store import Store\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: Store.create(Path(sys.argv[1]), secret=b's' * 32)\n"
+        "except OSError as error: print(error)"
+    )
+    new = tmp_path / "new"
+    new.mkdir()
+    done = subprocess.run([sys.executable, "-c", code, new], capture_output=True, text=True, check=True, timeout=60)
+    assert "campaign.db: " in done.stdout
+    assert "Is the disk full" in done.stdout
+    with patch("sqlite3.connect", side_effect=sqlite3.OperationalError("unable to open database file")) as refused:
+        refused.side_effect.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        with pytest.raises(OSError, match=r"unable to open database file\. Is the disk full"):
+            Store(tmp_path)

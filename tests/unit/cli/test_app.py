@@ -10,6 +10,7 @@ from command_line import dpal
 from small_campaigns import linear_model, linear_plan, linear_pool
 
 from dpal.campaign.campaign import Campaign
+from dpal.cli import run
 from dpal.cli.app import require_free
 from dpal.errors import DpalError, InvalidArgument
 
@@ -137,3 +138,39 @@ def test_files_are_replaced_only_with_force(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(DpalError, match="exists already"):
         require_free(tmp_path / "link")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (MemoryError(), 1, "not enough memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+            1,
+            "not enough memory",
+        ),
+        (KeyboardInterrupt(), 130, "Stopped. Nothing is lost."),
+    ],
+)
+def test_too_little_memory_and_an_early_ctrl_c_are_a_sentence(
+    error: BaseException, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C may come while the program itself begins, before any command could say something."""
+
+    def app() -> None:
+        raise error
+
+    monkeypatch.setattr("dpal.cli.app", app)
+    with pytest.raises(SystemExit) as stopped:
+        run()
+    assert stopped.value.code == code
+    assert words in capfd.readouterr().err
+
+
+def test_other_errors_of_ours_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def app() -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr("dpal.cli.app", app)
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        run()

@@ -10,8 +10,8 @@ from small_campaigns import linear_model, linear_plan, linear_pool
 from dpal.campaign.campaign import Campaign
 from dpal.data import Pool, from_arrays
 from dpal.data.records import TextRecords
-from dpal.errors import InvalidArgument
-from dpal.labels.oracles import CallableOracle, SimulatedOracle, as_oracle, oracle_code, oracle_name
+from dpal.errors import InvalidArgument, OracleFailed
+from dpal.labels.oracles import CallableOracle, SimulatedOracle, answers_of, as_oracle, oracle_code, oracle_name
 from dpal.reports.certificate import certificate_of
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, 1, 8, 8), dtype=np.uint8)
@@ -93,3 +93,35 @@ def test_a_certificate_names_the_oracle_that_is_not_ours(tmp_path: Path) -> None
     document = certificate_of(tmp_path / "c")
     assert document["foreign_code"] == [path]
     assert any(path in assumption for assumption in document["assumptions"])
+
+
+def test_an_oracles_own_error_says_whose_it_is_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    def tired(record_id: str, record: object) -> str:
+        answered.append(record_id)
+        if len(answered) == 3:
+            raise RuntimeError("no more\ntoday")
+        return "no"
+
+    answered: list[str] = []
+    campaign = Campaign.create(
+        tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model(), oracle=tired
+    )
+    with pytest.raises(
+        OracleFailed, match=r"The oracle callable failed: RuntimeError: no more today\. Answers"
+    ) as caught:
+        campaign.run()
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert campaign.state().answers == dict.fromkeys(answered[:2], 0)
+    # It is asked about the others.
+    assert campaign.run().stage == "finished"
+
+
+def test_an_oracle_that_cannot_be_asked_says_so() -> None:
+    class Away:
+        name = "away"
+
+        def ask(self, ids: Sequence[str], pool: Pool) -> None:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    with pytest.raises(OracleFailed, match=r"The oracle away failed: ConnectionRefusedError: .*Connection refused"):
+        answers_of(Away(), ["x"], text_pool())

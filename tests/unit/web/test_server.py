@@ -1,14 +1,16 @@
 """Addresses, links, static files, and where the server agrees to listen."""
 
 import re
+import signal
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import uvicorn
 from small_web import Web, small_web
 
 from dpal.errors import InvalidArgument
-from dpal.web.server import Address, bound, checked_public_url, links
+from dpal.web.server import Address, bound, checked_public_url, links, stopped_by_ctrl_c
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +97,12 @@ def test_no_script_builds_html_from_texts() -> None:
         code = file.read_text(encoding="utf-8")
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
             assert word not in code, file.name
+
+
+def test_ctrl_c_before_the_server_listens_stops_it_without_a_word() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    server = uvicorn.Server(uvicorn.Config("nowhere:app"))
+    with stopped_by_ctrl_c(server):
+        signal.raise_signal(signal.SIGINT)
+        assert server.should_exit
+    assert signal.getsignal(signal.SIGINT) is before
