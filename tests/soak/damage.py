@@ -4,6 +4,7 @@ Done to a copy. A damaged campaign is refused with a sentence, or the damage is 
 original goes on.
 """
 
+import json
 import os
 import random
 import re
@@ -56,7 +57,9 @@ def _harm(chance: random.Random, folder: Path, way: str, older: bytes | None) ->
         if older is None or older == path.read_bytes() or list(folder.glob("*-journal")):
             return None
         path.write_bytes(older)
-        return path.name
+        noted = json.loads((folder / "campaign.head").read_text())["number"]
+        # A process that died right after a commit has not noted it, nor told anybody: without it, nothing is lost.
+        return path.name if len(read_facts(folder).rows) < noted else None
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
     # More often what matters.
     path = chance.choices(files, [_weight(path.name) for path in files])[0]
