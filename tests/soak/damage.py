@@ -107,8 +107,10 @@ def _check(ended: Ended, copy: Path, observer: Observer, template: Template, wha
             require(known == answer, f"{what}: the answer about {name} was {answer} and is {known} after 'run'")
 
 
-# Where Ctrl-C comes while a library's own C code runs, that code may swallow it, and Python says so.
-_SWALLOWED = re.compile(r"^Exception ignored in: .*\nTraceback .*\n(?:  .*\n)+KeyboardInterrupt: ?\n", re.MULTILINE)
+# Where Ctrl-C comes while a library's C code or destructor runs, Python swallows it, and says so.
+_SWALLOWED = re.compile(
+    r"^Exception ignored in: .*\nTraceback .*\n(?:(?:  .*)?\n)+?KeyboardInterrupt: ?\n", re.MULTILINE
+)
 _OURS = f"{Path(dpal.__file__).parent}{os.sep}"
 
 
