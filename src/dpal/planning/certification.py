@@ -8,7 +8,7 @@ from dpal.errors import BudgetExceeded, InvalidArgument
 from dpal.planning.documents import read_json, require_same
 from dpal.planning.plan import Group, Plan, Proposal, Schedule, read_proposal
 from dpal.planning.setting import Setting
-from dpal.planning.spending import spending
+from dpal.planning.spending import Progress, Spending, spending
 from dpal.privacy.rounding import rounded_up
 from dpal.selection.selection import require_promise
 
@@ -17,13 +17,13 @@ def certified(planner: str, proposal: Proposal) -> Plan:
     """The proposal as a plan, if every record ends within the target; otherwise `BudgetExceeded`."""
     setting, schedule = proposal.setting, proposal.schedule
     _check_shape(setting, schedule)
-    accountant = setting.certifier
-    last = len(schedule.phases)
     # ε after earlier phases is shown, not promised: a coarser grid, and so a slightly larger ε, will do.
-    by_phase = [
-        spending(setting, schedule, done, accountant if done == last else setting.searcher)
-        for done in range(1, last + 1)
-    ]
+    by_phase: list[Spending] = []
+    progress = Progress.of(setting, (), schedule.selections)
+    for phase in schedule.phases[:-1]:
+        progress = progress.then(phase)
+        by_phase.append(progress.spending(setting.searcher))
+    by_phase.append(spending(setting, schedule, len(schedule.phases), setting.certifier))
     final = by_phase[-1]
     worst = max(*final.groups, final.unselected, final.campaign)
     if not worst <= setting.target_epsilon:
