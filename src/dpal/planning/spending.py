@@ -59,12 +59,16 @@ class GroupHistory:
         training = self.training.then(step, times)
         with_mean = training if self.with_mean is self.training else self.with_mean.then(step, times)
         same = self.with_selections is self.with_mean
-        return GroupHistory(
-            training=training,
-            with_mean=with_mean,
-            with_selections=with_mean if same else self.with_selections.then(step, times),
-            selections_epsilon=self.selections_epsilon,
-        )
+        with_selections = with_mean if same else self.with_selections.then(step, times)
+        return replace(self, training=training, with_mean=with_mean, with_selections=with_selections)
+
+    def by_itself(self) -> "GroupHistory":
+        """The same as whole histories, which accountants account for at once: as they certify."""
+        training = CanonicalHistory(self.training)
+        with_mean = training if self.with_mean is self.training else CanonicalHistory(self.with_mean)
+        same = self.with_selections is self.with_mean
+        with_selections = with_mean if same else CanonicalHistory(self.with_selections)
+        return replace(self, training=training, with_mean=with_mean, with_selections=with_selections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ class Progress:
         progress = cls(setting=setting, selections=tuple(selection.released for selection in selections))
         for phase in phases:
             progress = progress.then(phase)
-        return progress
+        return replace(progress, groups=tuple(group.by_itself() for group in progress.groups))
 
     def then(self, phase: Phase) -> "Progress":
         """After one phase more."""

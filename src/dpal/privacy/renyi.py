@@ -55,20 +55,24 @@ def renyi_curve(history: History, orders: Sequence[float] = DEFAULT_ORDERS) -> A
 
 
 def _entry_curves(entries: CanonicalHistory, alpha: Array) -> Array:
-    """One row per entry of the history; for a history that continues another one, all but one of them are known."""
+    """One row per entry; of a history that continues another one, all rows but one may be known."""
     key = alpha.tobytes()
-    if key in entries.known:
-        return cast("Array", entries.known[key])
-    if entries.before is None or entries.last is None:
+    known = entries.known.get(key)
+    if known is not None:
+        return cast("Array", known)
+    before = entries.before
+    if before is None or entries.last is None:
         return _curves_of(entries, alpha)
-    before = _entry_curves(entries.before, alpha)
-    entries.before.known[key] = before
+    # Several curves at once are much faster than one after the other.
+    one_by_one = key in before.known or (before.before is not None and key in before.before.known)
+    earlier = _entry_curves(before, alpha) if one_by_one else _curves_of(before, alpha)
+    before.known[key] = earlier
     kind = entries.last[0]
     place, times = next((index, times) for index, (other, times) in enumerate(entries) if other == kind)
     curves = np.empty((len(entries), len(alpha)))
-    curves[:place] = before[:place]
+    curves[:place] = earlier[:place]
     curves[place : place + 1] = _curves_of(((kind, times),), alpha)
-    curves[place + 1 :] = before[place + 1 - (len(entries) - len(before)) :]
+    curves[place + 1 :] = earlier[place + 1 - (len(entries) - len(before)) :]
     return curves
 
 
