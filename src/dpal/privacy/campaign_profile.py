@@ -77,14 +77,20 @@ class CampaignProfile:
         def trained(epsilon: float) -> float:
             return max(float(profile(np.array([epsilon]))[0]) for profile in self.training[direction])
 
-        # What the worst group has trained is quickly known, and little below what the campaign costs.
+        @cache
+        def whole(epsilon: float) -> float:
+            return self._delta(epsilon, direction)
+
+        # What the worst group has trained is quickly known, lies a little below what the campaign costs, and falls as
+        # steeply: a step along it leads to where the search may start. What is returned was evaluated itself.
         nearby = _crossing(trained, delta, start=1.0, stride=1.0, tolerance=0.01)
         if not math.isfinite(nearby):
             return math.inf
         stride = 0.002 * max(nearby, 0.5)
-        return _crossing(
-            lambda epsilon: self._delta(epsilon, direction), delta, start=nearby, stride=stride, tolerance=1e-10
-        )
+        here, further, above = trained(nearby), trained(nearby + 0.01), whole(nearby)
+        if above > delta and 0 < further < here:
+            stride = max(stride, 1.05 * 0.01 * math.log(above / delta) / math.log(here / further))
+        return _crossing(whole, delta, start=nearby, stride=stride, tolerance=1e-10)
 
     def _delta(self, epsilon: float, direction: Direction) -> float:
         asked = np.array([epsilon])
@@ -163,15 +169,16 @@ def _chords(nodes: Array, values: Array, *, even: bool = False) -> Profile:
     """The curve through the nodes, straight in exp(ε): never below a hockey stick, which is convex there."""
     if len(nodes) == 1:
         return lambda asked: np.full(asked.shape, values[0])
-    rises, widths = np.diff(values), -np.expm1(-np.diff(nodes))
+    starts, ends, rises = nodes[:-1], nodes[1:], np.diff(values)
+    widths = -np.expm1(starts - ends)
 
     def block(asked: Array) -> Array:
         left = _left_ends_on_even(nodes, asked) if even else np.searchsorted(nodes, asked, side="right") - 1
         left = np.minimum(np.maximum(left, 0), len(nodes) - 2)
         # (e^x − e^start) / (e^end − e^start), in terms that cannot overflow; where they underflow the answer is the
         # left end's, which is above.
-        share = np.exp(asked - nodes[left + 1]) * -np.expm1(nodes[left] - asked) / widths[left]
-        return values[left] + np.minimum(np.maximum(share, 0.0), 1.0) * rises[left]
+        share = np.exp(asked - ends.take(left)) * -np.expm1(starts.take(left) - asked) / widths.take(left)
+        return values.take(left) + np.minimum(np.maximum(share, 0.0), 1.0) * rises.take(left)
 
     def interpolated(asked: Array) -> Array:
         # In blocks that stay in a processor's cache: twice as fast.
@@ -182,10 +189,11 @@ def _chords(nodes: Array, values: Array, *, even: bool = False) -> Profile:
 
 def _left_ends_on_even(nodes: Array, asked: Array) -> NDArray[np.intp]:
     """The last node at or below each asked ε: much faster than a search, and off by at most one before it is mended."""
-    guess = ((asked - nodes[0]) * ((len(nodes) - 1) / (nodes[-1] - nodes[0]))).astype(np.intp)
-    guess = np.minimum(np.maximum(guess, 0), len(nodes) - 2)
-    guess -= nodes[guess] > asked
-    return guess + (nodes[guess + 1] <= asked)
+    left = ((asked - nodes[0]) * ((len(nodes) - 1) / (nodes[-1] - nodes[0]))).astype(np.intp)
+    left = np.minimum(np.maximum(left, 0), len(nodes) - 2)
+    left -= nodes.take(left) > asked
+    left += nodes.take(left + 1) <= asked
+    return left
 
 
 def _crossing(
