@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpal.campaign import inbox, labelling, leftovers, reader, recorded_model, runner, step_randomness, store, writer
+from dpal.campaign import inbox, labelling, leftovers, reader, runner, step_randomness, store, verification, writer
 from dpal.campaign.files import draft_of
 
 
@@ -101,31 +101,19 @@ def older_database_accepted() -> None:
 
 
 def damaged_model_accepted() -> None:
-    """A model's file is read, whatever its hash."""
-
-    class Any64(str):
-        __slots__ = ()
-        __hash__ = str.__hash__
-
-        def __eq__(self, other: object) -> bool:
-            return True
-
-        def __ne__(self, other: object) -> bool:
-            return False
-
-    true = recorded_model.digest
-    recorded_model.digest = lambda path: Any64(true(path))
+    """Verification looks whether a model's file is there, and not what is in it."""
+    verification.is_whole = lambda path, sha256: path.exists()
 
 
 # What must be found, within how many faults.
 PLANTED: dict[Callable[[], None], int] = {
-    model_seen_before_it_is_recorded: 300,
-    model_trained_again_after_it_was_recorded: 300,
-    other_randomness_when_resumed: 100,
-    key_erased_before_the_release_is_recorded: 300,
-    leftovers_stay: 100,
-    answer_acknowledged_before_it_is_saved: 300,
-    import_that_fails_says_it_worked: 300,
-    older_database_accepted: 300,
-    damaged_model_accepted: 300,
+    model_seen_before_it_is_recorded: 600,
+    model_trained_again_after_it_was_recorded: 600,
+    other_randomness_when_resumed: 600,
+    key_erased_before_the_release_is_recorded: 600,
+    leftovers_stay: 600,
+    answer_acknowledged_before_it_is_saved: 600,
+    import_that_fails_says_it_worked: 600,
+    older_database_accepted: 600,
+    damaged_model_accepted: 600,
 }

@@ -21,6 +21,7 @@ FOUND = (
     "a zeroed block of contents.db ended in a traceback, depending on where it lay",
     "a sealed key of which a part was lost, or with a flipped bit, was used as if it were whole",
     "a zeroed block of inbox.db ended in a traceback, and a changed bit of an answer in it was not noticed",
+    "half a model, under a name that safetensors had given it, stayed in checkpoints for ever after a kill",
     "the thread that reports progress printed a traceback for want of memory",
 )
 

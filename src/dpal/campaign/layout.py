@@ -66,3 +66,8 @@ def files_of_phase(folder: Path, phase: int) -> list[Path]:
     """What a phase has written: its model and drafts of it."""
     model = folder / checkpoint_name(phase)
     return [*model.parent.glob(f".{model.stem}.*draft"), *([model] if model.exists() else [])]
+
+
+def scratch_models(folder: Path) -> list[Path]:
+    """What safetensors leaves of models that were being written when the process died."""
+    return sorted((folder / CHECKPOINTS).glob(".tmp*"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from dpal.campaign.changed_config import settle
 from dpal.campaign.files import sync_folder
 from dpal.campaign.large_contents import blank_withdrawn, remove_unrecorded
-from dpal.campaign.layout import SCORES, files_of_phase
+from dpal.campaign.layout import SCORES, files_of_phase, scratch_models
 from dpal.campaign.state import State
 from dpal.campaign.step_randomness import SealedKeys
 
@@ -20,7 +20,7 @@ def has_leftovers(folder: Path, state: State, sealed: Sequence[int]) -> bool:
 
 
 def remove_leftovers(folder: Path, state: State) -> None:
-    """Erase keys, scores and copies that are no longer needed, and complete withdrawals and the giving up of phases.
+    """Erase keys, scores, copies and half-written models that nothing needs; complete withdrawals and given-up phases.
 
     For the writer only.
     """
@@ -32,6 +32,8 @@ def remove_leftovers(folder: Path, state: State) -> None:
         blank_withdrawn(folder, state)
     for phase in state.given_up:
         remove_files_of_phase(folder, phase)
+    for path in scratch_models(folder):
+        path.unlink()
     settle(folder, state.settings)
 
 

@@ -101,3 +101,11 @@ def test_what_a_dead_process_leaves_is_erased_and_the_campaign_holds(
     assert linear_opened(folder).run().stage == "finished"
     assert SealedKeys(folder).charges() == []
     assert Campaign(folder).verify().holds
+
+
+def test_half_a_model_that_safetensors_was_writing_is_removed(folder: Path) -> None:
+    """It writes to a file with a name of its own next to the draft, and a process that is killed leaves it."""
+    before = models(folder)
+    (folder / WEIGHTS).with_name(".tmp0cbI7N").write_bytes(b"half a model")
+    remove_leftovers(folder, OPEN)
+    assert models(folder) == before
