@@ -98,3 +98,13 @@ class LabelsRefused(DpalError):
 
 class ProcessLost(DpalError):
     """One of several processes that train together has ended. Nothing is lost; the message says how to go on."""
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Python's own error, or torch's: it has a class of its own on a GPU, and only a message on a CPU."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+        or "can't start new thread" in str(error)
+    )

@@ -132,8 +132,8 @@ def _many(words: argparse.Namespace, base: Path, began: float) -> int:
     except KeyboardInterrupt:
         print("stopped; start it again with the same file to go on")
         return 130
-    if any(worker.exitcode for worker in workers):
-        print("a worker died: see above")
+    if died := [worker.exitcode for worker in workers if worker.exitcode]:
+        print(f"a worker died (exit codes {died}): start it again with the same file to go on")
         return 1
     made = summary.summary(summary.read(words.results))
     print(summary.table(made))

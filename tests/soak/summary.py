@@ -22,6 +22,7 @@ FOUND = (
     "a sealed key of which a part was lost, or with a flipped bit, was used as if it were whole",
     "a zeroed block of inbox.db ended in a traceback, and a changed bit of an answer in it was not noticed",
     "half a model, under a name that safetensors had given it, stayed in checkpoints for ever after a kill",
+    "too little memory while engines are tried chose another engine in silence, so another model on the same charge",
     "the thread that reports progress printed a traceback for want of memory",
 )
 

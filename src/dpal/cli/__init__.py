@@ -8,7 +8,7 @@ import os
 import sys
 
 from dpal.cli.app import BUSY, DAMAGED, STOPPED, UNEXPECTED, WRONG_INPUT, app
-from dpal.errors import CampaignBusy, DamagedCampaign, DpalError
+from dpal.errors import CampaignBusy, DamagedCampaign, DpalError, is_out_of_memory
 from dpal.imports import missing_package
 
 __all__ = ["app", "run"]
@@ -48,16 +48,6 @@ _NO_MEMORY = (
     b"error: There is not enough memory. What was recorded is safe, and the same command can be run again: with more "
     b"memory, or while training with a smaller training.max_physical_batch_size (dpal give-up, --set).\n"
 )
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Python's own error, or torch's: it has a class of its own on a GPU, and only a message on a CPU."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-        or "can't start new thread" in str(error)
-    )
 
 
 def _say(error: Exception) -> None:

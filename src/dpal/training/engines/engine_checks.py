@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dpal.errors import DpalError, MixesRecords
+from dpal.errors import DpalError, MixesRecords, is_out_of_memory
 from dpal.training.batches import Batch, LossFunction, called, record_count, rows
 from dpal.training.engines.clipping import Gradients
 from dpal.training.engines.engine import ClippingEngine, NotCoveredError
@@ -90,7 +90,9 @@ def _refuse_counting(model: nn.Module, loss: LossFunction, batch: Batch, targets
     try:
         with _in_float64(model):
             differs = _smaller_batch_that_differs(model, loss, _as_float64(batch), _as_float64(targets), _SAME)
-    except Exception:
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
         # Something in the model or its loss is float32 whatever the weights are.
         differs = _smaller_batch_that_differs(model, loss, batch, targets, _COARSE)
     if differs is not None:
@@ -137,7 +139,9 @@ def require_agreement(
                 _compare_all(plain, _as_float64(batch), _as_float64(targets), weights)
         except NotCoveredError:
             raise
-        except Exception:
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
             # Something in the model or its loss is float32 whatever the weights are.
             _compare_all(plain, batch, targets, weights)
         _compare(plain, [batch], targets, weights, _COARSE)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] (all batch norms derive from it)
 
-from dpal.errors import DpalError, InvalidArgument, MixesRecords
+from dpal.errors import DpalError, InvalidArgument, MixesRecords, is_out_of_memory
 from dpal.privacy import checks
 from dpal.training.batches import Batch, LossFunction, record_count, rows
 from dpal.training.engines.engine import ClippingEngine, NotCoveredError
@@ -103,5 +103,8 @@ def _check(engine: ClippingEngine, batch: Batch, targets: Tensor, weights: Tenso
     except (NotCoveredError, DpalError):
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            # It says nothing of the model, and another engine would train another model on the same charge.
+            raise
         # Only the type of the error: its text may quote a record.
         raise NotCoveredError(f"it fails with {type(error).__name__}") from error

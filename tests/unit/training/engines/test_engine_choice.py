@@ -2,6 +2,7 @@
 
 import logging
 import re
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -135,3 +136,18 @@ def test_a_sample_has_two_whole_units() -> None:
         engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample, rows_per_unit=3)
     with pytest.raises(InvalidArgument, match="rows_per_unit is 0"):
         engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample, rows_per_unit=0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        torch.OutOfMemoryError("CUDA out of memory"),
+    ],
+)
+def test_too_little_memory_does_not_choose_another_engine(error: Exception) -> None:
+    """It would depend on the machine's load which model a charge leads to, and a repeated step might make another."""
+    sample = (torch.randn(4, 4), torch.randint(0, 3, (4,)))
+    with patch.object(FusedEngine, "clipped_sum", side_effect=error), pytest.raises(type(error)):
+        engine_for(nn.Linear(4, 3), cross_entropy, max_grad_norm=1.0, sample=sample)
