@@ -58,7 +58,11 @@ class Client:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.endheaders(body)
             response = connection.getresponse()
-            return response.status, response.read(), dict(response.getheaders())
+            content = b""
+            # A server that refuses may hang up on what it has not read, and take its own last words with it.
+            with contextlib.suppress(ConnectionResetError):
+                content = response.read()
+            return response.status, content, dict(response.getheaders())
         finally:
             connection.close()
 
