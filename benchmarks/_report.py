@@ -66,14 +66,20 @@ class Timing:
         return asdict(self)
 
 
-def timed(call: Callable[[], object], *, repetitions: int, warm_up: int = 1) -> Timing:
+def timed(
+    call: Callable[[], object],
+    *,
+    repetitions: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Timing:
     for _ in range(warm_up):
         call()
     seconds: list[float] = []
     for _ in range(repetitions):
-        start = time.perf_counter()
+        start = clock()
         call()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(clock() - start)
     return Timing(median=statistics.median(seconds), fastest=min(seconds))
 
 

@@ -11,6 +11,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from dpal import cli
+from dpal.cli.commands import COMMANDS, imported
 
 ROOT = Path(__file__).parents[1]
 COPIED = {
@@ -56,6 +57,8 @@ def inside_docs(text: str) -> str:
 
 def command_line_page() -> str:
     """One section per command, with its arguments and options."""
+    for name in COMMANDS:
+        imported(name)
     program = typer.main.get_command(cli.app)
     parts = [
         "# Command line\n",

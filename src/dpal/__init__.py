@@ -4,7 +4,6 @@
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from dpal.imports import missing_package
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
     from dpal.planning.plan import Plan
     from dpal.planning.request import plan
 
-try:
-    __version__ = version("dpal")
-except PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0+source"
+    __version__: str
 
 __all__ = [
     "Campaign",
@@ -52,6 +48,8 @@ _MODULES = ("data", "errors", "models", "planning", "privacy", "randomness", "se
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     try:
         if name in _HOMES:
             return getattr(import_module(_HOMES[name]), name)
@@ -60,6 +58,16 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         raise missing_package(error) or error from error
     raise AttributeError(f"module 'dpal' has no attribute {name!r}")
+
+
+def _version() -> str:
+    # Reading what is installed takes longer than many a command.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dpal")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "0+source"
 
 
 def __dir__() -> list[str]:

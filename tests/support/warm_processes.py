@@ -19,11 +19,13 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any
 
+from dpal.cli.commands import COMMANDS
+
 CONTEXT = multiprocessing.get_context("forkserver")
 # Modules of tests/support are not among them: of that folder the server of Python 3.11 knows nothing.
 CONTEXT.set_forkserver_preload(
     [
-        "dpal.cli",
+        *(f"dpal.cli.{module}" for module, _ in COMMANDS.values()),
         "dpal.campaign.creation",
         "dpal.campaign.runner",
         "dpal.training.learner",

@@ -13,7 +13,6 @@ from dpal.campaign.layout import CONFIG
 from dpal.campaign.state import State
 from dpal.data import Pool
 from dpal.data.large_pool import LargePool
-from dpal.data.sources import open_pool
 from dpal.errors import DamagedCampaign, MissingData, RecordsChanged
 
 
@@ -88,6 +87,9 @@ def checked_records(
 
 def open_data(config: CampaignConfig, *, folder: Path) -> Pool:
     """The pool that a campaign's configuration names."""
+    # Every kind of source: not for campaigns that are only looked at.
+    from dpal.data.sources import open_pool
+
     if config.data is None:
         raise MissingData(f"{folder / CONFIG} names no data, because the pool was given in Python. Continue there.")
     return open_pool(config.data.source, config.data.options, config.data.unit)

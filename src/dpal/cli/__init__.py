@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. `app` is the program; every other module adds its commands to it.
+"""The command line: parse, call, print. `app` is the program; the modules listed in `commands` add to it.
 
 Exit codes: 0 done, 1 unexpected or not enough memory, 2 wrong input, 3 waiting for labels, 4 another process is
 writing, 5 damaged or not verified, 6 stopped because a model is no better than chance, 130 stopped with Ctrl-C.
@@ -7,47 +7,11 @@ writing, 5 damaged or not verified, 6 stopped because a model is no better than 
 import os
 import sys
 
-from rich.console import Console
-from rich.text import Text
-
-from dpal.cli import (
-    audit,
-    campaigns,
-    certificates,
-    comparisons,
-    demo,
-    experiments,
-    experts,
-    explain,
-    exports,
-    init,
-    labels,
-    plans,
-    rehearse,
-    serve,
-)
 from dpal.cli.app import BUSY, DAMAGED, STOPPED, UNEXPECTED, WRONG_INPUT, app
 from dpal.errors import CampaignBusy, DamagedCampaign, DpalError, is_out_of_memory
 from dpal.imports import missing_package
 
-__all__ = [
-    "app",
-    "audit",
-    "campaigns",
-    "certificates",
-    "comparisons",
-    "demo",
-    "experiments",
-    "experts",
-    "explain",
-    "exports",
-    "init",
-    "labels",
-    "plans",
-    "rehearse",
-    "run",
-    "serve",
-]
+__all__ = ["app", "run"]
 
 
 def run() -> None:
@@ -87,5 +51,8 @@ _NO_MEMORY = (
 
 
 def _say(error: Exception) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
     message = "\n".join([str(error), *getattr(error, "__notes__", [])])
     Console(stderr=True, soft_wrap=True).print(Text("error: ", style="red").append(message, style="not red"))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpal import __version__
+from dpal.cli.commands import Commands
 from dpal.errors import DpalError, InvalidArgument
 
 # Exit codes besides 0 for done.
@@ -19,7 +19,7 @@ Folder = Annotated[Path, typer.Argument(help="The campaign's folder.", metavar="
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -31,6 +31,8 @@ def main(
     Start with: dpal demo. Your own: dpal init FOLDER, dpal run FOLDER, dpal status FOLDER.
     """
     if show_version:
+        from dpal import __version__
+
         typer.echo(__version__)
         raise typer.Exit
 

@@ -16,6 +16,8 @@ from dpal.privacy.sampled_gaussian import SMALLEST_NOISE_FOR_QUADRATURE, log_mom
 Array = NDArray[np.float64]
 
 _POINTS = 49
+# A search for one of them by halves.
+_STRIDES = (32, 16, 8, 4, 2, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +35,9 @@ class RateTable:
             log_room = np.where(room > 0, np.log(room / steps), -np.inf)
         # Straight lines between neighbours of the table, for all groups and orders at once. Below the table the
         # curve goes like the rate squared.
-        below = (self.log_curves[None, :, :] < log_room[:, None, :]).sum(axis=1)
-        left = np.clip(below - 1, 0, _POINTS - 2)
         columns = np.arange(len(self.orders))[None, :]
+        below = self._below(log_room, columns)
+        left = np.clip(below - 1, 0, _POINTS - 2)
         start, end = self.log_curves[left, columns], self.log_curves[left + 1, columns]
         stride = self.log_rates[1] - self.log_rates[0]
         with np.errstate(invalid="ignore"):
@@ -43,6 +45,14 @@ class RateTable:
             under = self.log_rates[0] + (log_room - self.log_curves[0]) / 2
         log_rate = np.where(below == 0, under, inside).max(axis=1)
         return np.where(log_rate >= self.log_rates[-1], 1.0, np.exp(np.minimum(log_rate, 0.0)))
+
+    def _below(self, log_room: Array, columns: NDArray[np.intp]) -> NDArray[np.intp]:
+        """How many of the table's rates cost less than the room at each order: curves rise with the rate."""
+        below = np.zeros(log_room.shape, dtype=np.intp)
+        for stride in _STRIDES:
+            further = np.minimum(below + stride, _POINTS)
+            below = np.where(self.log_curves[further - 1, columns] < log_room, further, below)
+        return below
 
 
 @lru_cache(maxsize=256)

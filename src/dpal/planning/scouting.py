@@ -13,7 +13,7 @@ from dpal.planning.naive_phases import NaivePhases
 from dpal.planning.objective import objective
 from dpal.planning.plan import Phase, Proposal, Schedule
 from dpal.planning.setting import Setting
-from dpal.planning.spending import spending
+from dpal.planning.spending import Progress
 from dpal.planning.step_amplification import next_phase
 from dpal.privacy.calibration import noise_multiplier_for, sampling_probability_for
 
@@ -70,12 +70,12 @@ class Scouting:
         rates = (*(rate,) * rounds, min(1.0, setting.batch_size / setting.labelling_budget))
         context = NaivePhases(setting=setting, rates=rates, steps=steps, noise_multiplier=noise)
         selections = setting.selections(context.decisive_order())
-        spent = spending(setting, Schedule(phases=phases, selections=selections), rounds, setting.searcher).trained
+        progress = Progress.of(setting, phases, selections)
         solved = next_phase(
             context,
-            phases,
+            progress,
             selections,
-            spent=np.array(spent),
+            spent=np.array(progress.spending(setting.searcher).trained),
             target=setting.target_epsilon,
             fixed_steps=steps[-1],
         )

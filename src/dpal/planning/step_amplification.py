@@ -8,7 +8,7 @@ from dpal.planning.phase_solver import PhaseTask, SolvedPhase, solve_phase
 from dpal.planning.plan import Phase, Proposal, Schedule
 from dpal.planning.rate_tables import useful_orders
 from dpal.planning.setting import Setting
-from dpal.planning.spending import Spending, spending, steps_of, training_history
+from dpal.planning.spending import Progress, Spending
 from dpal.privacy.renyi import renyi_curve
 from dpal.selection.selection import Selection
 
@@ -41,37 +41,38 @@ def amplified(context: NaivePhases, *, fixed_steps: bool) -> Schedule:
     # Early ε may round to 0 for tiny budgets; what is due must grow all the same.
     due = np.maximum(due, setting.target_epsilon * 0.05 * np.arange(1, len(due) + 1) / len(due))
     phases = (Phase.of(context.steps[0], context.noise_multiplier, (context.rates[0],), setting.group_sizes),)
+    progress = Progress.of(setting, phases, selections)
     spent = due[:1]
     for index in range(1, len(setting.group_sizes)):
         steps = context.steps[index] if fixed_steps else None
-        solved = next_phase(context, phases, selections, spent=spent, target=float(due[index]), fixed_steps=steps)
-        phases, spent = (*phases, solved.phase), solved.spent
+        solved = next_phase(context, progress, selections, spent=spent, target=float(due[index]), fixed_steps=steps)
+        phases, spent, progress = (*phases, solved.phase), solved.spent, progress.then(solved.phase)
     return Schedule(phases=phases, selections=selections)
 
 
 def next_phase(
     context: NaivePhases,
-    phases: tuple[Phase, ...],
+    progress: Progress,
     selections: tuple[Selection, ...],
     *,
     spent: Array,
     target: float,
     fixed_steps: int | None,
 ) -> SolvedPhase:
-    """The phase after these, with one group more, at whose end every group has spent the target."""
+    """The phase that follows, with one group more, at whose end every group has spent the target."""
     setting = context.setting
     sizes = setting.group_sizes
-    groups = len(phases[-1].sampling_probabilities) + 1
+    groups = len(progress.groups) + 1
     last = groups == len(sizes)
     order = context.decisive_order()
     orders = useful_orders(order)
     # Fewer orders are faster and never below all of them; the last phase gets all.
     searcher = setting.searcher if last else setting.searcher.at_orders(tuple(orders))
     selected = _selection_costs(context, selections, order, groups)
+    before = progress.with_groups(groups)
 
     def certify(candidate: Phase) -> Array:
-        schedule = Schedule(phases=(*phases, candidate), selections=selections)
-        costs = spending(setting, schedule, len(phases) + 1, searcher)
+        costs = before.then(candidate).spending(searcher)
         if setting.accounting == "branch":
             return _levels(costs, selected)
         own = np.array(costs.groups)
@@ -84,7 +85,7 @@ def next_phase(
         noise_multiplier=context.noise_multiplier,
         targets=np.full(groups, target),
         spent=np.append(spent, selected[-1]),
-        spent_curves=_spent_curves(context, phases, selections, groups, orders),
+        spent_curves=_spent_curves(before, orders),
         orders=orders,
         delta=setting.target_delta,
         fixed_steps=fixed_steps,
@@ -118,15 +119,7 @@ def _selection_costs(context: NaivePhases, selections: tuple[Selection, ...], or
     return np.array(costs)
 
 
-def _spent_curves(
-    context: NaivePhases, phases: tuple[Phase, ...], selections: tuple[Selection, ...], groups: int, orders: Array
-) -> Array:
+def _spent_curves(before: Progress, orders: Array) -> Array:
     # All groups at once is much faster than group by group.
-    renyi_curve([(step, 1) for step in steps_of(phases[-1])], tuple(orders))
-    rows: list[Array] = []
-    for group in range(groups):
-        history = [*context.setting.before, *training_history(phases, group)]
-        if context.setting.accounting == "renyi":
-            history += [(kind, 1) for selection in selections[:group] for kind in selection.released.mechanisms()]
-        rows.append(renyi_curve(history, tuple(orders)))
-    return np.array(rows)
+    renyi_curve([(step, 1) for step in before.steps], tuple(orders))
+    return np.array([renyi_curve(group.with_selections, tuple(orders)) for group in before.groups])

@@ -1,9 +1,9 @@
 """Pure mathematics: what was done to a record, and the (ε, δ) that follows. No data, no torch.
 
-Read mechanisms (what touches data), history (how often), then renyi and pld (curves and loss distributions), the
-campaign_* files (a whole campaign with selections), accountants, calibration (from a target ε to noise); and for
-several records of one person group_privacy (from ε and δ alone), mixture_of_gaussians (a step) and several_records (a
-whole campaign).
+Read mechanisms (what touches data), history (how often), then renyi (curves), composition and pld (loss
+distributions), the campaign_* files (a whole campaign with selections), accountants, calibration (from a target ε to
+noise); and for several records of one person group_privacy (from ε and δ alone), mixture_of_gaussians (a step) and
+several_records (a whole campaign).
 """
 
 from dpal.privacy.accountants import ACCOUNTANTS, Accountant, PldAccountant, RdpAccountant, accountant_named

@@ -28,6 +28,7 @@ _SELECTION_LOSSES = 128
 # The losses of a private mean, likewise.
 _MEAN_LOSSES = 512
 _LARGEST_EPSILON = 1e3
+_BLOCK = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,26 +60,42 @@ class CampaignProfile:
 
     def delta(self, epsilon: float) -> float:
         """δ at this ε, which may be negative."""
-        asked = np.array([checks.number("epsilon", epsilon, "a number")])
-        worst = 0.0
-        for direction, profiles in self.training.items():
-            first_group = float(profiles[0](asked)[0])
-            later_groups = float(self._after_mean(asked, direction)[0])
-            worst = max(worst, first_group, later_groups)
-        return worst
+        epsilon = checks.number("epsilon", epsilon, "a number")
+        return max(self._delta(epsilon, direction) for direction in self.training)
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε ≥ 0 with δ(ε) ≤ delta, from above; infinity if there is none up to 1,000."""
         delta = checks.open_probability("delta", delta)
-        log_target = math.log(delta)
+        found = 0.0
+        for direction in self.training:
+            # Where one direction's ε is enough for the other, a single look at that one says so.
+            if not (found > 0 and self._delta(found, direction) <= delta):
+                found = max(found, self._epsilon(delta, direction))
+        return found
+
+    def _epsilon(self, delta: float, direction: Direction) -> float:
+        def trained(epsilon: float) -> float:
+            return max(float(profile(np.array([epsilon]))[0]) for profile in self.training[direction])
 
         @cache
-        def gap(epsilon: float) -> float:
-            value = self.delta(epsilon)
-            return math.log(value) - log_target if value > 0 else -math.inf
+        def whole(epsilon: float) -> float:
+            return self._delta(epsilon, direction)
 
-        ends = bracket(gap, start=1.0, stride=1.0, safest=_LARGEST_EPSILON, boldest=0.0)
-        return math.inf if ends is None else safe_crossing(gap, safe=ends[0], unsafe=ends[1], gap_tolerance=1e-9)
+        # What the worst group has trained is quickly known, lies a little below what the campaign costs, and falls as
+        # steeply: a step along it leads to where the search may start. What is returned was evaluated itself.
+        nearby = _crossing(trained, delta, start=1.0, stride=1.0, tolerance=0.01)
+        if not math.isfinite(nearby):
+            return math.inf
+        stride = 0.002 * max(nearby, 0.5)
+        here, further, above = trained(nearby), trained(nearby + 0.01), whole(nearby)
+        if above > delta and 0 < further < here:
+            stride = max(stride, 1.05 * 0.01 * math.log(above / delta) / math.log(here / further))
+        return _crossing(whole, delta, start=nearby, stride=stride, tolerance=1e-10)
+
+    def _delta(self, epsilon: float, direction: Direction) -> float:
+        asked = np.array([epsilon])
+        first_group = float(self.training[direction][0](asked)[0])
+        return max(0.0, first_group, float(self._after_mean(asked, direction)[0]))
 
     def _after_mean(self, asked: Array, direction: Direction) -> Array:
         """δ at the asked ε for records outside the initial group, the private mean included.
@@ -131,34 +148,64 @@ class CampaignProfile:
         interval = max((high - low) / _SELECTION_LOSSES, 1e-6)
         losses = loss_cells(choice, interval).distribution(direction)
         after = left[:, None] - losses.losses[None, :]
-        nodes = _nodes(after.ravel())
-        worse = _chords(nodes, np.maximum(taken(nodes), self._after(level + 1, nodes, direction)))
+        nodes, even = _nodes(after.ravel())
+        worse = _chords(nodes, np.maximum(taken(nodes), self._after(level + 1, nodes, direction)), even=even)
         return losses.infinite + worse(after.ravel()).reshape(after.shape) @ losses.probabilities
 
     def _tabulated(self, level: int, asked: Array, direction: Direction) -> Profile:
-        nodes = _nodes(asked)
-        return _chords(nodes, self._after(level, nodes, direction))
+        nodes, even = _nodes(asked)
+        return _chords(nodes, self._after(level, nodes, direction), even=even)
 
 
-def _nodes(asked: Array) -> Array:
-    """The asked ε themselves, once each, or a grid from end to end where they are too many."""
+def _nodes(asked: Array) -> tuple[Array, bool]:
+    """The asked ε themselves, once each, or an even grid from end to end where they are too many; and whether it is."""
     # Sorting more than this to see how many differ would take longer than all the rest.
     if len(asked) <= _MOST_SORTED and len(distinct := np.unique(asked)) <= _MOST_POINTS:
-        return distinct
-    return np.linspace(asked.min(), asked.max(), _MOST_POINTS)
+        return distinct, False
+    return np.linspace(asked.min(), asked.max(), _MOST_POINTS), True
 
 
-def _chords(nodes: Array, values: Array) -> Profile:
+def _chords(nodes: Array, values: Array, *, even: bool = False) -> Profile:
     """The curve through the nodes, straight in exp(ε): never below a hockey stick, which is convex there."""
+    if len(nodes) == 1:
+        return lambda asked: np.full(asked.shape, values[0])
+    starts, ends, rises = nodes[:-1], nodes[1:], np.diff(values)
+    widths = -np.expm1(starts - ends)
 
-    def interpolated(asked: Array) -> Array:
-        if len(nodes) == 1:
-            return np.full(asked.shape, values[0])
-        left = np.clip(np.searchsorted(nodes, asked, side="right") - 1, 0, len(nodes) - 2)
-        start, end = nodes[left], nodes[left + 1]
+    def block(asked: Array) -> Array:
+        left = _left_ends_on_even(nodes, asked) if even else np.searchsorted(nodes, asked, side="right") - 1
+        left = np.minimum(np.maximum(left, 0), len(nodes) - 2)
         # (e^x − e^start) / (e^end − e^start), in terms that cannot overflow; where they underflow the answer is the
         # left end's, which is above.
-        share = np.exp(asked - end) * -np.expm1(start - asked) / -np.expm1(start - end)
-        return values[left] + np.clip(share, 0.0, 1.0) * (values[left + 1] - values[left])
+        share = np.exp(asked - ends.take(left)) * -np.expm1(starts.take(left) - asked) / widths.take(left)
+        return values.take(left) + np.minimum(np.maximum(share, 0.0), 1.0) * rises.take(left)
+
+    def interpolated(asked: Array) -> Array:
+        # In blocks that stay in a processor's cache: twice as fast.
+        return np.concatenate([block(asked[start : start + _BLOCK]) for start in range(0, len(asked), _BLOCK)])
 
     return interpolated
+
+
+def _left_ends_on_even(nodes: Array, asked: Array) -> NDArray[np.intp]:
+    """The last node at or below each asked ε: much faster than a search, and off by at most one before it is mended."""
+    left = ((asked - nodes[0]) * ((len(nodes) - 1) / (nodes[-1] - nodes[0]))).astype(np.intp)
+    left = np.minimum(np.maximum(left, 0), len(nodes) - 2)
+    left -= nodes.take(left) > asked
+    left += nodes.take(left + 1) <= asked
+    return left
+
+
+def _crossing(
+    delta_at: Callable[[float], float], delta: float, *, start: float, stride: float, tolerance: float
+) -> float:
+    """The smallest ε ≥ 0 with δ(ε) ≤ delta, from above; infinity if there is none up to 1,000."""
+    log_target = math.log(delta)
+
+    @cache
+    def gap(epsilon: float) -> float:
+        value = delta_at(epsilon)
+        return math.log(value) - log_target if value > 0 else -math.inf
+
+    ends = bracket(gap, start=start, stride=stride, safest=_LARGEST_EPSILON, boldest=0.0)
+    return math.inf if ends is None else safe_crossing(gap, safe=ends[0], unsafe=ends[1], gap_tolerance=tolerance)

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from functools import singledispatch
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpal.errors import InvalidArgument, NumericalFailure
-from dpal.privacy.history import History, canonical
+from dpal.privacy.history import CanonicalHistory, Entry, History, canonical
 from dpal.privacy.mechanisms import (
     BernoulliSelection,
     DiscreteGaussian,
@@ -49,12 +50,38 @@ def renyi_curve(history: History, orders: Sequence[float] = DEFAULT_ORDERS) -> A
     Composition adds curves (arXiv:1702.07476 Prop. 1, valid for adaptive mechanisms).
     """
     alpha = checked_orders(orders)
-    entries = canonical(history)
+    # Along the columns numpy adds one row after the other: the sum is that of the canonical order, bit for bit.
+    return checked_curve(_entry_curves(canonical(history), alpha).sum(axis=0))
+
+
+def _entry_curves(entries: CanonicalHistory, alpha: Array) -> Array:
+    """One row per entry; of a history that continues another one, all rows but one may be known."""
+    key = alpha.tobytes()
+    known = entries.known.get(key)
+    if known is not None:
+        return cast("Array", known)
+    before = entries.before
+    if before is None or entries.last is None:
+        return _curves_of(entries, alpha)
+    # Several curves at once are much faster than one after the other.
+    one_by_one = key in before.known or (before.before is not None and key in before.before.known)
+    earlier = _entry_curves(before, alpha) if one_by_one else _curves_of(before, alpha)
+    before.known[key] = earlier
+    kind = entries.last[0]
+    place, times = next((index, times) for index, (other, times) in enumerate(entries) if other == kind)
+    curves = np.empty((len(entries), len(alpha)))
+    curves[:place] = earlier[:place]
+    curves[place : place + 1] = _curves_of(((kind, times),), alpha)
+    curves[place + 1 :] = earlier[place + 1 - (len(entries) - len(before)) :]
+    return curves
+
+
+def _curves_of(entries: Sequence[Entry], alpha: Array) -> Array:
     sampled = _sampled_curves([kind for kind, _ in entries if isinstance(kind, PoissonSampledGaussian)], alpha)
-    total = np.zeros(len(alpha))
-    for kind, times in entries:
-        total += times * (sampled[kind] if isinstance(kind, PoissonSampledGaussian) else _curve(kind, alpha))
-    return checked_curve(total)
+    curves = np.empty((len(entries), len(alpha)))
+    for row, (kind, times) in enumerate(entries):
+        curves[row] = times * (sampled[kind] if isinstance(kind, PoissonSampledGaussian) else _curve(kind, alpha))
+    return curves
 
 
 # Planners ask for the same steps again and again; a curve is small, and a pure function of its key.

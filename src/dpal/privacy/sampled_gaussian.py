@@ -20,8 +20,10 @@ SMALLEST_NOISE_FOR_QUADRATURE = 0.1
 # The trapezoidal rule's error, and the tails it leaves out, are below exp(-40) of the value.
 _DIGITS = 40.0
 _LEFT_END = -10.0
-# Above this many numbers in one array, mechanisms are taken in halves: memory stays small.
-_LARGEST_ARRAY = 2_000_000
+# Where more of the integrand than this is small, picking those points out takes longer than taking all.
+_FEW = 0.2
+# Above this many numbers in one array, mechanisms are taken in halves: they stay in a cache of the processor.
+_LARGEST_ARRAY = 60_000
 
 
 def log_moments(
@@ -101,15 +103,20 @@ def _quadrature(sampling_probabilities: Array, noise_multipliers: Array, orders:
     log_integrand = grown + log_weight[:, None, :]
     peak = log_integrand.max(axis=2, keepdims=True)
     weight = np.exp(log_weight[:, None, :] - peak)
-    direct = (
+    integrand = (
         np.exp(log_integrand - peak)
         - order * np.exp((log_ratio + log_weight)[:, None, :] - peak)
         + (order - 1) * weight
     )
     small = np.abs(grown) < 0.05
-    if small.any():
-        direct = np.where(small, _small_integrand(order, log_ratio[:, None, :]) * weight, direct)
-    integral = direct.sum(axis=2) * (step[:, None] / math.sqrt(2 * math.pi))
+    if np.count_nonzero(small) > _FEW * small.size:
+        every = np.arange(len(orders))[None, :, None]
+        near = _small_integrand(orders, every, log_ratio[:, None, :])
+        integrand = np.where(small, near * weight, integrand)
+    else:
+        mechanism, which, point = np.nonzero(small)
+        integrand[small] = _small_integrand(orders, which, log_ratio[mechanism, point]) * weight[small]
+    integral = integrand.sum(axis=2) * (step[:, None] / math.sqrt(2 * math.pi))
     return np.logaddexp(0, peak[:, :, 0] + np.log(integral))
 
 
@@ -119,13 +126,12 @@ def _log_mixture(q: Array, tilt: Array) -> Array:
     return np.where(tilt < 1, near, np.logaddexp(np.log1p(-q), np.log(q) + tilt))
 
 
-def _small_integrand(order: Array, log_ratio: Array) -> Array:
+def _small_integrand(orders: Array, which: NDArray[np.intp], log_ratio: Array) -> Array:
     """exp(αL) − 1 − α(exp(L) − 1) for |αL| < 0.05 as Σ_{m≥2} (α^m − α) L^m / m!, free of cancellation."""
-    scaled = np.where(np.abs(order * log_ratio) < 0.05, log_ratio, 0.0)
-    total = np.zeros_like(scaled)
+    total = np.zeros_like(log_ratio)
     for power in range(10, 1, -1):
-        total = total * scaled + (order**power - order) / math.factorial(power)
-    return total * np.square(scaled)
+        total = total * log_ratio + ((orders**power - orders) / math.factorial(power))[which]
+    return total * np.square(log_ratio)
 
 
 def _chords(sampling_probabilities: Array, noise_multipliers: Array, orders: Array) -> Array:

@@ -70,7 +70,7 @@ def test_files_and_oracles_use_the_same_door(tmp_path: Path, monkeypatch: pytest
             inside = False
 
     monkeypatch.setattr(Writer, "add", watched_add)
-    for module in ("labelling", "runner"):
+    for module in ("labelling", "recorded_answers"):
         monkeypatch.setattr(f"dpal.campaign.{module}.record_answers", door)
     campaign = Campaign.create(tmp_path / "c", plan=linear_plan(), pool=linear_pool(), model=linear_model())
     campaign.run()

@@ -1,12 +1,16 @@
+from dataclasses import replace
+
 import pytest
+from counted import counted
 from histories import step
 from settings import PAPER, PAPERS_SELECTION
 from small_settings import small_setting
 
 import dpal
 from dpal.planning.plan import Phase, Schedule
-from dpal.planning.spending import spending, training_history
-from dpal.privacy.accountants import RdpAccountant
+from dpal.planning.spending import Progress, spending, training_history
+from dpal.privacy import composition, renyi
+from dpal.privacy.accountants import PldAccountant, RdpAccountant
 from dpal.selection import LaplaceSelection
 
 SIZES = (400, 300)
@@ -47,3 +51,38 @@ def test_no_accounting_charges_less_than_training_alone(accounting: str) -> None
     found = spending(setting, Schedule(phases=PHASES, selections=(SELECTION,)), 2, RdpAccountant())
     assert all(own >= alone for own, alone in zip(found.groups, found.trained, strict=True))
     assert found.campaign >= max(*found.groups, found.unselected) - 1e-12
+
+
+@pytest.mark.parametrize("done", [5, 10, 20])
+def test_accounting_for_one_phase_more_grows_with_its_groups_alone(done: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search tries many candidates for a phase: none may cost as much as all the phases before it."""
+    sizes = (400, *(40,) * done)
+    setting = small_setting(query_sizes=sizes[1:], selection="laplace", accounting="basic")
+    selection = LaplaceSelection(query_size=40, unlabelled=1600, epsilon=0.05, grid_steps=16)
+    phases = [
+        Phase.of(9 + number, 3.0 - number / 50, tuple(0.05 + group / 1000 for group in range(number)), sizes)
+        for number in range(1, done + 2)
+    ]
+    progress = Progress.of(setting, tuple(phases[:-1]), (selection,) * done)
+    pld, rdp = PldAccountant(interval=1e-2), RdpAccountant()
+    progress.then(replace(phases[-1], steps=8)).spending(pld)
+    transforms = counted(monkeypatch, composition, "_spectrum")
+    after = progress.then(phases[-1])
+    after.spending(pld)
+    # One transform for each group and direction.
+    assert len(transforms) == 2 * (done + 1)
+    after.spending(rdp)
+    curves = counted(monkeypatch, renyi, "log_moments")
+    progress.then(replace(phases[-1], noise_multiplier=1.0 + done / 100)).spending(rdp)
+    assert [len(probabilities) for probabilities, *_ in curves] == [done + 1]
+
+
+def test_phase_by_phase_and_at_once_agree() -> None:
+    setting = small_setting(query_sizes=(300,), selection="laplace", accounting="renyi", mean_noise_multiplier=9.0)
+    schedule = Schedule(phases=PHASES, selections=(SELECTION,))
+    continued = Progress.of(setting, (), (SELECTION,)).then(PHASES[0]).then(PHASES[1])
+    for accountant in (RdpAccountant(), PldAccountant()):
+        found, at_once = continued.spending(accountant), spending(setting, schedule, 2, accountant)
+        assert found.groups == pytest.approx(at_once.groups, abs=1e-8)
+        assert found.trained == pytest.approx(at_once.trained, abs=1e-8)
+        assert (found.unselected, found.campaign) == pytest.approx((at_once.unselected, at_once.campaign), abs=1e-8)

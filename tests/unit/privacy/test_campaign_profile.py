@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from counted import counted
 from histories import step
 
 from dpal.errors import InvalidArgument
 from dpal.privacy.accountants import PldAccountant
 from dpal.privacy.campaign_history import CampaignHistory, Released
 from dpal.privacy.campaign_profile import CampaignProfile, _chords
-from dpal.privacy.mechanisms import BernoulliSelection, Laplace, PureDP
+from dpal.privacy.mechanisms import BernoulliSelection, Exponential, Laplace, PureDP
 
 HIGH, LOW = 0.6, 0.2
 COIN = BernoulliSelection(probability_high=HIGH, probability_low=LOW)
@@ -73,6 +74,36 @@ def test_what_lies_between_nodes_is_never_below_the_curve() -> None:
     assert (_chords(nodes, stick(nodes))(asked) >= stick(asked) - 1e-15).all()
     assert _chords(nodes, stick(nodes))(nodes) == pytest.approx(stick(nodes))
     assert _chords(nodes[:1], stick(nodes[:1]))(np.array([-1.0])) == pytest.approx(stick(nodes[:1]))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3.0, 12.0), (0.0, 1e-3), (-700.0, 700.0), (5.0, 5.0000001)])
+def test_places_on_an_even_grid_are_those_of_a_search(low: float, high: float) -> None:
+    nodes = np.linspace(low, high, 1024)
+    asked = np.concatenate([np.linspace(low, high, 9_001), nodes, np.nextafter(nodes, low), np.nextafter(nodes, high)])
+    asked = np.clip(asked, low, high)
+    values = np.exp(-nodes / 50)
+    assert np.array_equal(_chords(nodes, values, even=True)(asked), _chords(nodes, values)(asked))
+
+
+@pytest.mark.parametrize("selections", [5, 10, 20])
+def test_an_epsilon_takes_few_evaluations_however_many_selections(
+    selections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = tuple([(step(0.1, 2.0), 10 * (1 + group))] for group in reversed(range(selections + 1)))
+    cut = Released(choice=None, threshold=Exponential(epsilon=0.1))
+    found = CampaignProfile.of(CampaignHistory(training=training, selections=(cut,) * selections), 1e-3)
+    evaluations = counted(monkeypatch, CampaignProfile, "_delta")
+    spent = found.epsilon(1e-5)
+    assert len(evaluations) <= 10
+    # A search ends on the safe side, and close to it.
+    assert found.delta(spent) <= 1e-5 < found.delta(spent - 1e-7)
+
+
+def test_the_larger_of_both_directions_decides() -> None:
+    for choice in (COIN, BernoulliSelection(probability_high=1 - LOW, probability_low=1 - HIGH)):
+        released = profile(Released(choice=choice))
+        spent = released.epsilon(1e-9)
+        assert released.delta(spent) <= 1e-9 < released.delta(spent - 1e-6)
 
 
 def test_bad_arguments_are_named() -> None:

@@ -5,7 +5,7 @@ from histories import step
 
 from dpal.errors import InvalidArgument
 from dpal.privacy.history import canonical
-from dpal.privacy.mechanisms import Gaussian, Laplace
+from dpal.privacy.mechanisms import Gaussian, Laplace, Mechanism
 
 NAN = float("nan")
 
@@ -46,3 +46,23 @@ def test_it_is_done_once_and_does_not_depend_on_the_order() -> None:
     once = canonical(entries)
     assert canonical(once) is once
     assert canonical(reversed(entries)) == once
+
+
+@pytest.mark.parametrize(
+    "mechanism", [step(0.2, 2), step(0.05, 2), step(0.1, 1), step(1, 3), step(0, 1), Laplace(epsilon=1)]
+)
+@pytest.mark.parametrize("times", [0, 4])
+def test_a_history_that_continues_is_the_same_as_one_made_at_once(mechanism: Mechanism, times: int) -> None:
+    before = canonical([(step(0.1, 1), 3), (Gaussian(noise_multiplier=5), 1), (Laplace(epsilon=1), 2)])
+    longer = before.then(mechanism, times)
+    assert longer == canonical([*before, (mechanism, times)])
+    if longer.before is not None:
+        assert (longer.before, longer.last) == (before, (mechanism, times))
+
+
+def test_only_the_last_histories_of_a_line_are_kept() -> None:
+    first = canonical([(step(0.1, 1), 3)])
+    second = first.then(step(0.2, 2), 1)
+    third = second.then(step(0.3, 3), 1)
+    fourth = third.then(step(0.4, 4), 1)
+    assert fourth.before is third and third.before is second and second.before is None

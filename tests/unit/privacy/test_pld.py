@@ -1,80 +1,51 @@
-"""What rounding takes from δ stays far below what is charged for it, measured with a longer mantissa."""
+"""A history that continues another one is accounted for in one step, as if it were accounted for at once."""
 
 import numpy as np
 import pytest
-import scipy.fft
-from numpy.typing import NDArray
+from counted import counted
+from histories import step
 
-from dpal.privacy import pld
-from dpal.privacy.losses import Direction, loss_cells
-from dpal.privacy.mechanisms import PoissonSampledGaussian
-from dpal.privacy.pld import Parts, compose, window_of
+from dpal.privacy import composition
+from dpal.privacy.history import CanonicalHistory, canonical
+from dpal.privacy.losses import Direction
+from dpal.privacy.mechanisms import Gaussian, Laplace
+from dpal.privacy.pld import privacy_profile
 
-HISTORIES = [
-    [(0.01, 4.0, 10_000)],
-    [(256 / 60_000, 0.7, 16_406)],
-    [(0.05, 1.0, 3_000)],
-    [(1e-4, 0.6, 10_000_000)],
-    [(0.5, 5.0, 2)],
-    [(0.02, 1.629, 38), (0.04343, 2.93, 1_433), (0.12264, 0.607, 8)],
-]
-needs_long_floats = pytest.mark.skipif(
-    np.finfo(np.longdouble).nmant < 60, reason="needs floats of 80 bits, which this processor does not have"
-)
+STEPS = [(step(0.3 - 0.01 * phase, 3.0 - 0.05 * phase), 40 + phase) for phase in range(12)]
+INTERVAL = 1e-3
 
 
-def with_long_floats(parts: Parts, window: tuple[int, int]) -> NDArray[np.longdouble]:
-    """The composition as in dpal.privacy.pld, with a mantissa of 64 bits."""
-    size = scipy.fft.next_fast_len(window[1] - window[0] + 1, real=True)
-    spectrum = np.ones(size // 2 + 1, dtype=np.clongdouble)
-    for part, times in parts:
-        folded = np.zeros(size, dtype=np.longdouble)
-        np.add.at(folded, np.arange(len(part.probabilities)) % size, part.probabilities.astype(np.longdouble))
-        spectrum *= pld._power(scipy.fft.rfft(folded), times)
-    offset = sum(part.first * times for part, times in parts)
-    return np.roll(scipy.fft.irfft(spectrum, size), (offset - window[0]) % size)
-
-
-def lost(history: list[tuple[float, float, int]], direction: Direction) -> tuple[float, float]:
-    """What rounding takes from δ at most, over many ε, and what is charged for it."""
-    parts: Parts = [
-        (
-            loss_cells(PoissonSampledGaussian(sampling_probability=q, noise_multiplier=noise), 1e-4).distribution(
-                direction
-            ),
-            times,
-        )
-        for q, noise, times in history
-    ]
-    window = window_of(parts)
-    short = compose(parts, window)
-    missing = np.maximum(with_long_floats(parts, window), 0) - np.maximum(short.probabilities, 0)
-    taken = 0.0
-    for epsilon in np.linspace(0, max(0.1, short.losses[-1]), 40):
-        weights = np.where(short.losses > epsilon, -np.expm1(np.minimum(epsilon - short.losses, 0)), 0)
-        taken = max(taken, float(missing @ weights))
-    return taken, pld._ROUNDING * sum(times for *_, times in history)
-
-
-@needs_long_floats
 @pytest.mark.parametrize("direction", Direction)
-@pytest.mark.parametrize("history", HISTORIES, ids=str)
-def test_rounding_takes_less_than_a_third_of_what_is_charged(
-    history: list[tuple[float, float, int]], direction: Direction
+@pytest.mark.parametrize(
+    "start", [[], [(Gaussian(noise_multiplier=6.0), 1)], [(Laplace(epsilon=0.2), 3), STEPS[1]]], ids=len
+)
+def test_the_same_epsilon_step_by_step_and_at_once(
+    direction: Direction, start: list[tuple[Gaussian | Laplace, int]]
 ) -> None:
-    taken, charged = lost(history, direction)
-    assert 3 * taken <= charged
+    history = canonical(start)
+    for mechanism, times in STEPS:
+        history = history.then(mechanism, times)
+        continued = privacy_profile(history, direction, INTERVAL)
+        at_once = privacy_profile(CanonicalHistory(history), direction, INTERVAL)
+        # Both are upper bounds; they differ by what is charged for rounding at most.
+        assert continued.epsilon(1e-5) == pytest.approx(at_once.epsilon(1e-5), abs=1e-8)
+        grid = np.linspace(-1, 8, 50)
+        charged = 2e-15 + 1e-15 * sum(count for _, count in history)
+        assert continued.delta(grid) == pytest.approx(at_once.delta(grid), abs=charged)
 
 
-@needs_long_floats
-def test_the_measurement_would_see_a_worse_transform(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin with a planted fault: powers that lose a few digits."""
-    power = pld._power
-    precise = np.clongdouble
+@pytest.mark.parametrize("phases", [5, 10, 20])
+def test_one_step_more_takes_one_transform_whatever_was_before(phases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = canonical([])
+    for mechanism, times in STEPS * (1 + phases // len(STEPS)):
+        history = history.then(mechanism, times)
+    privacy_profile(history.then(step(0.2, 2.0), 30), Direction.RECORD_FIRST, INTERVAL)
+    transforms = counted(monkeypatch, composition, "_spectrum")
+    privacy_profile(history.then(step(0.21, 2.1), 31), Direction.RECORD_FIRST, INTERVAL)
+    assert len(transforms) == 1
 
-    def worse(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-        return power(values, exponent) * (1 if values.dtype == precise else 1 - 2e-14 * exponent)
 
-    monkeypatch.setattr(pld, "_power", worse)
-    taken, charged = lost([(0.01, 4.0, 10_000)], Direction.RECORD_FIRST)
-    assert 3 * taken > charged
+def test_a_history_that_continues_none_is_accounted_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    transforms = counted(monkeypatch, composition, "_spectrum")
+    privacy_profile(STEPS, Direction.RECORD_FIRST, INTERVAL)
+    assert len(transforms) == len(STEPS)
