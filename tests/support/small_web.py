@@ -1,5 +1,6 @@
 """A served campaign within this process: a client that sends what a browser sends, and its people."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,18 @@ class Web:
 
 
 def small_web(folder: Path, **options: Any) -> Web:
-    """A campaign that waits for labels, with two experts, an arbiter and an officer."""
+    """A campaign that waits for labels, with two experts, an arbiter and an officer.
+
+    Each question is one expert's by chance; both have some.
+    """
+    while True:
+        web = _made(folder, **options)
+        if all(len(waiting(web.signed_in(who))) > 1 for who in "AB"):
+            return web
+        shutil.rmtree(web.campaign.folder)
+
+
+def _made(folder: Path, **options: Any) -> Web:
     campaign = linear_campaign(folder / "c", oracle="files", **options)
     campaign.run()
     reader = Reader(campaign.folder)
