@@ -93,13 +93,17 @@ def _planted(base: Path, workers: int) -> int:
 
 def _find(base: Path, plant: Callable[[], None]) -> int:
     """Plant a bug in a process of its own, and tell stories there until one finds it."""
-    worker = multiprocessing.get_context("fork").Process(target=_until_found, args=(base, plant))
+    context = multiprocessing.get_context("fork")
+    found = context.Value("b", 0)
+    worker = context.Process(target=_until_found, args=(base, plant, found))
     worker.start()
     worker.join()
-    return int(worker.exitcode or 0)
+    if worker.exitcode:
+        print(f"its worker died (exit code {worker.exitcode})", flush=True)
+    return int(not found.value)
 
 
-def _until_found(base: Path, plant: Callable[[], None]) -> None:
+def _until_found(base: Path, plant: Callable[[], None], found: Any) -> None:
     plant()
     seed, faults, name, place = 0, 0, plant.__name__.replace("_", " "), base / plant.__name__
     with workspace(place / "disk") as disk:
@@ -110,9 +114,9 @@ def _until_found(base: Path, plant: Callable[[], None]) -> None:
             if story.violation is not None:
                 said = story.violation
                 print(f"{name}: found within {faults} of {PLANTED[plant]} faults (seed {seed}): {said}", flush=True)
+                found.value = 1
                 return
     print(f"{name}: NOT FOUND within {faults} faults", flush=True)
-    sys.exit(1)
 
 
 def _many(words: argparse.Namespace, base: Path, began: float) -> int:
@@ -133,8 +137,10 @@ def _many(words: argparse.Namespace, base: Path, began: float) -> int:
         print("stopped; start it again with the same file to go on")
         return 130
     if died := [worker.exitcode for worker in workers if worker.exitcode]:
-        print(f"a worker died (exit codes {died}): start it again with the same file to go on")
-        return 1
+        print(f"a worker died (exit codes {died})")
+        if count.value < words.faults:
+            print("start it again with the same file to go on")
+            return 1
     made = summary.summary(summary.read(words.results))
     print(summary.table(made))
     if words.json is not None:
