@@ -251,6 +251,7 @@ def test_what_they_saw_can_still_be_answered_after_somebody_joined(campaign: Cam
             break
         arrange(campaign, Person(name=f"New {number}", identity=10 + number))
         moved = [name for name in of_a if name not in desk.queue(A)[0]]
+    assert set(moved) & set(seen) and set(moved) & set(unseen)
     for name in moved:
         # They cannot look at it any more; what they say about what they have seen is kept.
         with pytest.raises(NotForYou):
